@@ -31,12 +31,18 @@ func (e *SyntaxError) Error() string {
 
 // Unmarshal decodes strict YAML into v: an unknown key, a duplicate key, a wrong type or a second document is a
 // *SyntaxError with file, line and column.
-func Unmarshal(file string, data []byte, v any) error {
+func Unmarshal(file string, data []byte, v any) (err error) {
+	// The YAML library panics on some malformed input (a tagged null where a list is expected); that is the file's fault.
+	defer func() {
+		if r := recover(); r != nil {
+			err = &SyntaxError{File: file, Msg: fmt.Sprintf("not usable as YAML: %v", r)}
+		}
+	}()
 	if len(data) > maxFile {
 		return &SyntaxError{File: file, Msg: fmt.Sprintf("%d bytes; at most %d", len(data), maxFile)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	err := dec.Decode(v)
+	err = dec.Decode(v)
 	if errors.Is(err, io.EOF) {
 		return &SyntaxError{File: file, Msg: "empty file"}
 	}
@@ -53,7 +59,7 @@ func Unmarshal(file string, data []byte, v any) error {
 // ErrorAt returns a *SyntaxError with msg for the value at a YAML path such as "$.probe.timeout"; without the value, for
 // its nearest ancestor that is there.
 func ErrorAt(file string, data []byte, path, msg string) error {
-	e := &SyntaxError{File: file, Msg: msg}
+	e := &SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return e
@@ -68,7 +74,6 @@ func ErrorAt(file string, data []byte, path, msg string) error {
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	e.Line, e.Column = 1, 1
 	return e
 }
 

@@ -26,3 +26,8 @@ func ReadMeter() Meter {
 func (m Meter) Sub(o Meter) Meter {
 	return Meter{m.CPU - o.CPU, m.Allocs - o.Allocs, m.AllocBytes - o.AllocBytes}
 }
+
+// Add returns the sum of two differences.
+func (m Meter) Add(o Meter) Meter {
+	return Meter{m.CPU + o.CPU, m.Allocs + o.Allocs, m.AllocBytes + o.AllocBytes}
+}

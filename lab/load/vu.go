@@ -1,0 +1,74 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"toll/lab/record"
+)
+
+// giveUpAfter calls in a row that found nobody answering, a VU stops: a dead contender must not cost the run a timeout
+// per call.
+const giveUpAfter = 5
+
+// A vu is one virtual user: one Caller, one outstanding call.
+type vu struct {
+	caller  Caller
+	prepare Preparer // nil unless the caller is one
+	shard   *record.Shard
+	base    time.Time
+	ctx     *callContext
+	silent  int   // calls in a row that found nobody answering
+	dead    error // why the VU gave up
+}
+
+func newVU(ctx context.Context, c Caller, timeout time.Duration) *vu {
+	base := time.Now()
+	v := &vu{caller: c, shard: new(record.Shard), base: base, ctx: newCallContext(ctx, base, timeout)}
+	v.prepare, _ = c.(Preparer)
+	return v
+}
+
+// call prepares and makes one call. It returns false when the VU has given up.
+func (v *vu) call() bool { return v.ready() && v.timed() }
+
+// ready does what must not be in the window.
+func (v *vu) ready() bool {
+	if v.prepare == nil || v.dead != nil {
+		return v.dead == nil
+	}
+	if err := v.prepare.Prepare(v.ctx.values); err != nil {
+		v.dead = fmt.Errorf("preparing a call: %w", err)
+	}
+	return v.dead == nil
+}
+
+// timed makes one call and records it: the window.
+func (v *vu) timed() bool {
+	start := time.Since(v.base)
+	v.ctx.begin(start)
+	err := v.caller.Call(v.ctx, v.shard.Mark())
+	took := time.Since(v.base) - start
+	v.ctx.end()
+	v.shard.Done(took, err)
+	if err != nil {
+		return v.failed(err)
+	}
+	v.silent = 0
+	return true
+}
+
+func (v *vu) failed(err error) bool {
+	v.ctx.renew()
+	switch record.KindOf(err) {
+	case record.Timeout, record.Connect, record.Closed, record.Crashed:
+		v.silent++
+	default:
+		v.silent = 0
+	}
+	if v.silent >= giveUpAfter {
+		v.dead = fmt.Errorf("%d calls in a row got no reply; the last: %w", v.silent, err)
+	}
+	return v.dead == nil
+}

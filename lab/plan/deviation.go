@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Deviation is one thing that ran differently from the method a result claims.
+type Deviation struct {
+	What    string `json:"what"`    // the setting's name
+	Claimed string `json:"claimed"` // as the claimed method has it
+	Ran     string `json:"ran"`     // as it ran
+}
+
+// Method returns the settings of the method that p's result claims: another's where the plan says so, else its own.
+func (p Plan) Method() Settings { return p.Settings.With(p.Claims) }
+
+// Deviations compares the settings that ran with those claimed, and adds what is a deviation from toll's own method
+// whoever claims it: a fixed order.
+func Deviations(claimed, ran Settings) []Deviation {
+	out := []Deviation{}
+	add := func(what string, c, r any) {
+		if cs, rs := fmt.Sprint(c), fmt.Sprint(r); cs != rs {
+			out = append(out, Deviation{what, cs, rs})
+		}
+	}
+	add("model", claimed.Model, ran.Model)
+	if ran.Order == Fixed {
+		out = append(out, Deviation{"order", Shuffled, Fixed})
+	} else {
+		add("order", claimed.Order, ran.Order)
+	}
+	add("concurrency", claimed.Concurrency, ran.Concurrency)
+	add("rounds", claimed.Rounds, ran.Rounds)
+	add("blocks", claimed.Blocks, ran.Blocks)
+	add("calls", claimed.Calls, ran.Calls)
+	add("duration", time.Duration(claimed.Duration), time.Duration(ran.Duration))
+	add("warmup", claimed.Warmup, ran.Warmup)
+	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
+	return out
+}

@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Schema is the identifier that a plan file's first key carries.
+const Schema = "toll.plan/v1"
+
+// The orders in which a block calls its contenders, and the models of arrival.
+const (
+	Shuffled = "shuffled"
+	Fixed    = "fixed"
+	Closed   = "closed"
+	Open     = "open"
+)
+
+// A Plan says what to measure and how.
+type Plan struct {
+	Schema     string   `yaml:"schema" json:"schema"`
+	Benchmark  string   `yaml:"benchmark" json:"benchmark"`
+	Cases      []string `yaml:"cases" json:"cases"`
+	Phases     []string `yaml:"phases" json:"phases"`
+	Contenders []string `yaml:"contenders" json:"contenders"`         // names the benchmark knows
+	With       []string `yaml:"with,omitempty" json:"with,omitempty"` // manifests of outside contenders
+	Baseline   string   `yaml:"baseline" json:"baseline"`
+	Settings   `yaml:",inline"`
+	Full       *Settings `yaml:"full,omitempty" json:"-"`                  // what --full changes
+	Claims     *Settings `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
+	Thresholds []string  `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
+}
+
+// Settings are the method's numbers. In Full and Claims only what is given counts; the rest is the plan's own.
+type Settings struct {
+	Model       string   `yaml:"model,omitempty" json:"model,omitempty"`             // closed | open
+	Order       string   `yaml:"order,omitempty" json:"order,omitempty"`             // shuffled | fixed
+	Concurrency []int    `yaml:"concurrency,omitempty" json:"concurrency,omitempty"` // VUs; a row for each
+	Rounds      int      `yaml:"rounds,omitempty" json:"rounds,omitempty"`           // independent repeats, contenders started anew
+	Blocks      int      `yaml:"blocks,omitempty" json:"blocks,omitempty"`           // over all rounds together
+	Calls       int      `yaml:"calls,omitempty" json:"calls,omitempty"`             // of a contender in a block
+	Duration    Duration `yaml:"duration,omitempty" json:"duration,omitempty"`       // of a contender's turn in a block, instead of calls
+	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
+	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
+}
+
+// A Duration is written like 250ms or 10s.
+type Duration time.Duration
+
+// UnmarshalYAML parses d; the error carries its position.
+func (d *Duration) UnmarshalYAML(n ast.Node) error {
+	text := n.GetToken().Value
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return &yaml.SyntaxError{Token: n.GetToken(), Message: fmt.Sprintf("%q is not a duration such as 250ms or 10s", text)}
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// UnmarshalText parses d from a JSON string.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// MarshalText prints d.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Default bounds of a plan; a plan that asks for more is refused, because one typing error must not run for a week.
+const (
+	maxRounds      = 1000
+	maxBlocks      = 100_000
+	maxCalls       = 10_000_000
+	maxConcurrency = 10_000
+	maxDuration    = 24 * time.Hour
+)
+
+// Load reads and checks a plan file. A file that can't be used is a *SyntaxError.
+func Load(file string) (Plan, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan: %w", err)
+	}
+	return Parse(file, data)
+}
+
+// Parse reads and checks a plan.
+func Parse(file string, data []byte) (Plan, error) {
+	var p Plan
+	if err := Unmarshal(file, data, &p); err != nil {
+		return Plan{}, err
+	}
+	p.setDefaults()
+	if path, msg := p.check(); msg != "" {
+		return Plan{}, ErrorAt(file, data, path, msg)
+	}
+	return p, nil
+}
+
+func (p *Plan) setDefaults() {
+	p.Settings = Settings{
+		Model: Closed, Order: Shuffled, Concurrency: []int{1}, Rounds: 5, Blocks: 20, Calls: 100, Warmup: 300,
+		Timeout: Duration(5 * time.Second),
+	}.With(&p.Settings)
+}
+
+// With returns s with what o gives in place of its own.
+func (s Settings) With(o *Settings) Settings {
+	if o == nil {
+		return s
+	}
+	if o.Model != "" {
+		s.Model = o.Model
+	}
+	if o.Order != "" {
+		s.Order = o.Order
+	}
+	if len(o.Concurrency) > 0 {
+		s.Concurrency = o.Concurrency
+	}
+	for _, f := range []struct{ to, from *int }{
+		{&s.Rounds, &o.Rounds}, {&s.Blocks, &o.Blocks}, {&s.Calls, &o.Calls}, {&s.Warmup, &o.Warmup},
+	} {
+		if *f.from != 0 {
+			*f.to = *f.from
+		}
+	}
+	if o.Duration != 0 {
+		s.Duration = o.Duration
+	}
+	if o.Timeout != 0 {
+		s.Timeout = o.Timeout
+	}
+	return s
+}
+
+// check returns the YAML path and the sentence of the first thing that is wrong.
+func (p *Plan) check() (path, msg string) {
+	switch {
+	case p.Schema != Schema:
+		return "$.schema", fmt.Sprintf("schema is %q; expected %s", p.Schema, Schema)
+	case p.Benchmark == "":
+		return "$", "benchmark is missing; expected its name"
+	case len(p.Cases) == 0:
+		return "$", "cases is missing; expected at least one, such as call/32B"
+	case len(p.Contenders) == 0:
+		return "$", "contenders is missing; expected at least the baseline"
+	case !slices.Contains(p.Contenders, p.Baseline):
+		return "$.baseline", fmt.Sprintf("baseline %q is not among the contenders %s", p.Baseline, strings.Join(p.Contenders, ", "))
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"cases", p.Cases}, {"phases", p.Phases}, {"contenders", p.Contenders}} {
+		for i, item := range list.items {
+			if slices.Contains(list.items[:i], item) {
+				return fmt.Sprintf("$.%s[%d]", list.name, i), fmt.Sprintf("%s: %q stands twice", list.name, item)
+			}
+		}
+	}
+	for i, t := range p.Thresholds {
+		if _, err := ParseThreshold(t); err != nil {
+			return fmt.Sprintf("$.thresholds[%d]", i), err.Error()
+		}
+	}
+	for prefix, s := range map[string]*Settings{"$": &p.Settings, "$.full": p.Full, "$.claims": p.Claims} {
+		if s == nil {
+			continue
+		}
+		if field, msg := p.Settings.With(s).check(); msg != "" {
+			return prefix + "." + field, msg
+		}
+	}
+	return "", ""
+}
+
+func (s Settings) check() (field, msg string) {
+	if s.Model != Closed {
+		return "model", fmt.Sprintf("model is %q; expected closed", s.Model)
+	}
+	if s.Order != Shuffled && s.Order != Fixed {
+		return "order", fmt.Sprintf("order is %q; expected shuffled or fixed", s.Order)
+	}
+	for i, c := range s.Concurrency {
+		if c < 1 || c > maxConcurrency {
+			return fmt.Sprintf("concurrency[%d]", i), fmt.Sprintf("concurrency is %d; expected 1 to %d", c, maxConcurrency)
+		}
+	}
+	for _, f := range []struct {
+		name     string
+		v, least int
+		most     int
+	}{
+		{"rounds", s.Rounds, 1, maxRounds},
+		{"blocks", s.Blocks, 1, maxBlocks},
+		{"calls", s.Calls, 1, maxCalls},
+		{"warmup", s.Warmup, 1, maxCalls},
+	} {
+		if f.v < f.least || f.v > f.most {
+			return f.name, fmt.Sprintf("%s is %d; expected %d to %d", f.name, f.v, f.least, f.most)
+		}
+	}
+	if s.Blocks < s.Rounds {
+		return "blocks", fmt.Sprintf("%d blocks can't be dealt over %d rounds; expected at least one a round", s.Blocks, s.Rounds)
+	}
+	for name, d := range map[string]Duration{"duration": s.Duration, "timeout": s.Timeout} {
+		if d < 0 || time.Duration(d) > maxDuration {
+			return name, fmt.Sprintf("%s is %v; expected more than 0 and at most %v", name, time.Duration(d), maxDuration)
+		}
+	}
+	return "", ""
+}
+
+// BlocksOf returns how many of the plan's blocks round r (from 0) holds: as even as can be, earlier rounds first.
+func (s Settings) BlocksOf(r int) int {
+	n := s.Blocks / s.Rounds
+	if r < s.Blocks%s.Rounds {
+		n++
+	}
+	return n
+}
+
+// Digest returns the SHA-256 of the plan's canonical JSON, in hex.
+func (p Plan) Digest() string {
+	data, err := json.Marshal(p)
+	if err != nil {
+		panic("a plan that does not marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

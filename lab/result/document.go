@@ -1,0 +1,269 @@
+package result
+
+import (
+	"time"
+
+	"toll/lab/plan"
+)
+
+// Schema is the identifier that the first field of every document carries.
+const Schema = "toll.result/v1"
+
+// A Document is one run's result. Times are microseconds, sizes bytes unless a field's name says otherwise; a null is a
+// figure that is not there, and gaps, warnings or the sample-size rule say why.
+type Document struct {
+	Schema      string      `json:"schema"`
+	Benchmark   string      `json:"benchmark"`
+	Started     time.Time   `json:"started"`
+	ElapsedS    float64     `json:"elapsed_s"`
+	Seed        int64       `json:"seed"`
+	Partial     bool        `json:"partial"` // the run was interrupted; rows hold what was measured until then
+	Toll        Toll        `json:"toll"`
+	Environment Environment `json:"environment"`
+	Plan        PlanEcho    `json:"plan"`
+	Method      Method      `json:"method"`
+	Rows        []Row       `json:"rows"`
+	Gaps        []Gap       `json:"gaps"`
+	Anomalies   []Anomaly   `json:"anomalies"`
+	Thresholds  []Threshold `json:"thresholds"`
+	Verdict     Verdict     `json:"verdict"`
+}
+
+// Toll says which toll measured.
+type Toll struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"` // "" when the build has no VCS stamp
+	Dirty   bool   `json:"dirty"`
+	Go      string `json:"go"`
+}
+
+// PlanEcho is the plan as it ran and the digest of its canonical JSON.
+type PlanEcho struct {
+	plan.Plan
+	SHA256 string `json:"sha256"`
+}
+
+// Method is how it was measured: rule 16 wants it stated before any number.
+type Method struct {
+	Model       string           `json:"model"` // closed | open
+	Order       string           `json:"order"` // shuffled | fixed
+	Concurrency []int            `json:"concurrency"`
+	Processes   string           `json:"processes"` // separate | in-process
+	Hop         Hop              `json:"hop"`
+	Limits      Limits           `json:"limits"`
+	Replicates  int              `json:"replicates"` // rounds: every contender is started anew for each
+	Deviations  []plan.Deviation `json:"deviations"`
+}
+
+// Hop is the network between client and contender.
+type Hop struct {
+	Kind          string   `json:"kind"` // loopback | netns | remote | none
+	ConfiguredRTT float64  `json:"configured_rtt_ms"`
+	MeasuredRTT   *float64 `json:"measured_rtt_ms"` // p50 of the raw tcp floor in this run
+}
+
+// Limits is what was in force on the contenders.
+type Limits struct {
+	Mechanism   string   `json:"mechanism"` // cgroup-v2 | cgroup-v1 | systemd | taskset | none
+	CPUs        *float64 `json:"cpus"`
+	MemoryMB    *float64 `json:"memory_mb"`
+	ThrottledMS *float64 `json:"throttled_ms"`
+}
+
+// The kinds of row.
+const (
+	Measured  = "measured"
+	Foreign   = "foreign"
+	Published = "published"
+)
+
+// The roles of a row; a contender that is only compared has none.
+const (
+	Baseline = "baseline"
+	Control  = "control"
+	Floor    = "floor"
+	Null     = "null"
+)
+
+// A Row is one contender at one case, phase and concurrency.
+type Row struct {
+	Case        string           `json:"case"`
+	Contender   Contender        `json:"contender"`
+	Kind        string           `json:"kind"`
+	Role        string           `json:"role"`
+	Phase       string           `json:"phase"`
+	Concurrency int              `json:"concurrency"`
+	Connections string           `json:"connections"` // shared | per-caller
+	Ops         int64            `json:"ops"`
+	OK          int64            `json:"ok"`
+	Failed      map[string]int64 `json:"failed"` // by kind; never in a latency
+	Dropped     int64            `json:"dropped"`
+	Verified    int64            `json:"verified"` // replies whose id and content were checked and right
+	ElapsedS    float64          `json:"elapsed_s"`
+	Latency     *Latency         `json:"latency_us"`
+	Service     *Latency         `json:"service_us,omitempty"` // open model: from send, where latency is from the intended start
+	AboveTen    *int64           `json:"above_10x_p50"`
+	Throughput  *float64         `json:"throughput_per_s"`
+	Little      *float64         `json:"little"`
+	Parts       map[string]Part  `json:"parts_us,omitempty"`
+	Ratio       *Ratio           `json:"ratio"`
+	Rank        string           `json:"rank,omitempty"` // "1", "2–4"; absent when not ranked
+	Client      ClientCost       `json:"client"`
+	Server      *ServerCost      `json:"server"`  // null when the contender runs in this process
+	Backend     *ServerCost      `json:"backend"` // null when the contender has none behind it
+	Processes   []Process        `json:"processes"`
+	WireBytes   *WireBytes       `json:"wire_bytes"`
+	Histogram   *Histogram       `json:"histogram,omitempty"`
+	Rounds      []Round          `json:"rounds"`
+	Warnings    []string         `json:"warnings"`
+	Source      *Source          `json:"source,omitempty"` // foreign and published rows
+	TLS         *TLS             `json:"tls,omitempty"`
+}
+
+// A Contender says what answered.
+type Contender struct {
+	Name          string `json:"name"`
+	Version       string `json:"version"`
+	Language      string `json:"language"`
+	SDK           string `json:"sdk"`
+	CommandSHA256 string `json:"command_sha256"`
+}
+
+// Latency is the distribution of the successes' times, µs. A quantile without its samples is null (rule 10).
+type Latency struct {
+	Min  float64  `json:"min"`
+	Mean float64  `json:"mean"`
+	P50  float64  `json:"p50"`
+	P90  *float64 `json:"p90"`
+	P95  *float64 `json:"p95"`
+	P99  *float64 `json:"p99"`
+	P999 *float64 `json:"p999"`
+	Max  float64  `json:"max"`
+}
+
+// A Part is a named share of one operation's time.
+type Part struct {
+	Count int64 `json:"count"`
+	Latency
+}
+
+// A Ratio divides the row by the baseline of its case, phase and concurrency, block by block.
+type Ratio struct {
+	To       string   `json:"to"` // the baseline's name
+	Of       string   `json:"of"` // the statistic of a block that is divided
+	Value    float64  `json:"value"`
+	Lo       *float64 `json:"lo"` // 95 %; null with fewer than six blocks
+	Hi       *float64 `json:"hi"`
+	Blocks   int      `json:"blocks"`
+	MinValue *float64 `json:"min_value"` // ratio of the minima
+	Without  *Without `json:"without_outliers,omitempty"`
+}
+
+// Without is a ratio with the outlier rounds left out, shown beside the one with them (rule 11).
+type Without struct {
+	Rounds []int    `json:"rounds"`
+	Value  float64  `json:"value"`
+	Lo     *float64 `json:"lo"`
+	Hi     *float64 `json:"hi"`
+	Blocks int      `json:"blocks"`
+}
+
+// ClientCost is what the lab's own process spent per operation.
+type ClientCost struct {
+	CPU        *float64 `json:"cpu_us_per_op"`
+	Allocs     *float64 `json:"allocs_per_op"`
+	AllocBytes *float64 `json:"alloc_bytes_per_op"`
+}
+
+// ServerCost is what the contender's process tree spent.
+type ServerCost struct {
+	CPU        *float64 `json:"cpu_us_per_op"`
+	UserMS     *float64 `json:"cpu_user_ms"`
+	SystemMS   *float64 `json:"cpu_system_ms"`
+	RSSPeakMB  *float64 `json:"rss_peak_mb"`
+	HeapMB     *float64 `json:"heap_used_mb"`
+	Allocs     *float64 `json:"allocs_per_op"`
+	AllocBytes *float64 `json:"alloc_bytes_per_op"`
+}
+
+// A Process is one that took part in the row.
+type Process struct {
+	Role       string `json:"role"` // client | server | backend
+	Threads    *int   `json:"threads"`
+	GOMAXPROCS *int   `json:"gomaxprocs"` // null for a process that is not Go
+}
+
+// WireBytes is what one operation puts on its connection.
+type WireBytes struct {
+	Out float64 `json:"out"`
+	In  float64 `json:"in"`
+}
+
+// A Histogram is the row's whole distribution, ns: exact count, sum, min and max, and [largest value, count] per bucket.
+type Histogram struct {
+	Count   int64      `json:"count"`
+	Sum     int64      `json:"sum_ns"`
+	Min     int64      `json:"min_ns"`
+	Max     int64      `json:"max_ns"`
+	Buckets [][2]int64 `json:"buckets_ns"`
+}
+
+// A Round is one independent repeat: the contender was started anew for it.
+type Round struct {
+	Round    int              `json:"round"` // from 1
+	Ops      int64            `json:"ops"`
+	OK       int64            `json:"ok"`
+	Failed   map[string]int64 `json:"failed"`
+	ElapsedS float64          `json:"elapsed_s"`
+	P50      *float64         `json:"p50_us"`
+	Outlier  string           `json:"outlier,omitempty"` // why the round is marked; it is kept all the same
+	Blocks   []Block          `json:"blocks"`
+}
+
+// A Block is the row's share of one shuffled pass.
+type Block struct {
+	Slot int      `json:"slot"` // its place in the block's order, from 0
+	OK   int64    `json:"ok"`
+	P50  *float64 `json:"p50_us"` // null without a success
+	Min  *float64 `json:"min_us"`
+}
+
+// A Source says where a foreign or published row comes from.
+type Source struct {
+	File   string   `json:"file"`
+	SHA256 string   `json:"sha256"`
+	Date   string   `json:"date"`
+	Errata []string `json:"errata"`
+}
+
+// TLS says what was verified on an encrypted connection.
+type TLS struct {
+	ServerVerified bool `json:"server_verified"`
+	ClientVerified bool `json:"client_verified"`
+}
+
+// A Gap is a number that we do not have, with its reason. Row is case/phase/contender, and the field behind a colon when
+// one figure of a row is missing: "call/32B tcp node-http: server.allocs_per_op".
+type Gap struct {
+	Row    string `json:"row"`
+	Reason string `json:"reason"`
+}
+
+// An Anomaly is something about the run that a reader should know and that no single row owns.
+type Anomaly struct {
+	Kind   string `json:"kind"` // drift | carry-over | outlier | unsteady | leak | noise | partial
+	Row    string `json:"row"`
+	Detail string `json:"detail"`
+}
+
+// A Threshold is one the plan set, and whether it was met.
+type Threshold struct {
+	Expr   string `json:"expr"`
+	Passed bool   `json:"passed"`
+}
+
+// A Verdict says whether the document keeps every rule of an honest number.
+type Verdict struct {
+	Publishable bool     `json:"publishable"`
+	Reasons     []string `json:"reasons"` // why not; empty when publishable
+}
