@@ -39,3 +39,8 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
 }
+
+// Interrupted is the deviation of a run that ended before its last round.
+func Interrupted(done, total int) Deviation {
+	return Deviation{"completed", fmt.Sprintf("%d rounds", total), fmt.Sprintf("interrupted after %d", done)}
+}

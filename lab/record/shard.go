@@ -17,6 +17,7 @@ const maxKinds = 64
 type Shard struct {
 	Latency  Hist             // successes only, ns
 	Failures map[string]int64 // calls that failed, by kind
+	FailedNS int64            // time that they took
 	Parts    map[string]*Hist // named shares of an operation's time, ns
 
 	Out, In            int64 // bytes written and read, where the caller counts them
@@ -42,6 +43,7 @@ func (s *Shard) Done(d time.Duration, err error) {
 	}
 	if err != nil {
 		s.fail(KindOf(err))
+		s.FailedNS += int64(d)
 		return
 	}
 	s.Latency.Record(int64(d))
@@ -81,6 +83,7 @@ func (s *Shard) Merge(o *Shard) {
 		}
 		s.Failures[k] += n
 	}
+	s.FailedNS += o.FailedNS
 	for name, h := range o.Parts {
 		s.part(name).Merge(h)
 	}

@@ -1,0 +1,126 @@
+// Package cli holds toll's verbs: it parses the command line, calls the packages that do the work and turns what they say
+// into text and an exit code. It measures nothing itself.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes of every verb.
+const (
+	exitOK             = 0
+	exitMissed         = 1 // a threshold or a gate was missed
+	exitUsage          = 2 // bad flags, plan, manifest or document
+	exitNotMeasured    = 3 // something that was asked for could not be measured
+	exitNotPublishable = 4 // measured, but a rule is broken (run --strict, result check)
+)
+
+// An exitError ends the program with a code and, unless it is empty, a message.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func exit(code int, err error) error { return &exitError{code, err} }
+
+// usage makes an error of the command line, or of a file that a person wrote.
+func usage(format string, args ...any) error { return exit(exitUsage, fmt.Errorf(format, args...)) }
+
+// streams are what a verb reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+type grammar struct {
+	Run       runCmd       `cmd:"" help:"Measure: run benchmarks or plan files and print an honest table."`
+	Serve     serveCmd     `cmd:"" help:"Serve a reference system until stdin closes or a signal comes."`
+	Contender contenderCmd `cmd:"" help:"List, build, check and run contenders: anyone's systems."`
+	Report    reportCmd    `cmd:"" help:"Render a result as text, Markdown or CSV."`
+	Result    resultCmd    `cmd:"" help:"Check a result document."`
+	List      listCmd      `cmd:"" help:"List the benchmarks, their cases and contenders."`
+	Env       envCmd       `cmd:"" help:"Show what toll can see of this machine."`
+	Version   versionFlag  `help:"Print the version and exit."`
+}
+
+type versionFlag bool
+
+// BeforeReset prints the version: kong calls it before it validates the rest of the line.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	v := version()
+	fmt.Fprintf(app.Stdout, "toll %s %s %s\n", v.Version, v.Commit, v.Go)
+	app.Exit(exitOK)
+	return nil
+}
+
+// exited is thrown by kong's exit hook, so that --help and --version end Main and not the process.
+type exited int
+
+// Main runs toll with the arguments behind its name and returns the exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(e)
+		}
+	}()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := &streams{stdin, stdout, stderr}
+	parser, err := kong.New(new(grammar),
+		kong.Name("toll"),
+		kong.Description("toll measures what an agent pays to call an operation, and says how far the number can be trusted."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(c int) { panic(exited(c)) }),
+		kong.UsageOnMissing(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		panic("the command line's grammar: " + err.Error())
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "toll: %v\n", err)
+		return exitUsage
+	}
+	return conclude(stderr, k.Run())
+}
+
+// conclude prints err, if it has something to say, and returns its exit code.
+func conclude(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(stderr, "toll: %s\n", text)
+	}
+	var e *exitError
+	if errors.As(err, &e) {
+		return e.code
+	}
+	return exitNotMeasured
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+
+	"toll/lab/result"
+	"toll/report"
+)
+
+type reportCmd struct {
+	Result string `arg:"" help:"A result.json, or the folder that holds one." type:"path"`
+	MD     bool   `name:"md" help:"As Markdown." xor:"form"`
+	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
+}
+
+// Run renders the document on stdout.
+func (c *reportCmd) Run(s *streams) error {
+	file := c.Result
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		file = filepath.Join(file, "result.json")
+	}
+	d, err := result.ReadFile(file)
+	if err != nil {
+		return exit(exitUsage, err)
+	}
+	switch {
+	case c.MD:
+		return report.Markdown(s.out, d)
+	case c.CSV:
+		return report.CSV(s.out, d)
+	}
+	return report.Text(s.out, d)
+}

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"toll/contender"
+	"toll/lab"
+	"toll/lab/env"
+	"toll/lab/plan"
+	"toll/lab/result"
+	"toll/report"
+	"toll/suite"
+)
+
+type runCmd struct {
+	What   []string `arg:"" optional:"" help:"Benchmarks, or plan files (*.yaml); none = all benchmarks."`
+	Quick  bool     `help:"The quick profile (the default)." xor:"profile"`
+	Full   bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
+	With   []string `help:"Enter outside contenders: folders or manifests, or names below --peers." placeholder:"NAME,…"`
+	Only   []string `help:"Run only these of the plan's contenders; the baseline always runs." placeholder:"NAME,…"`
+	Out    string   `help:"Folder for the results." default:"results" type:"path"`
+	JSON   bool     `name:"json" help:"Print the document instead of the table."`
+	Seed   int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
+	Strict bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
+	Peers  string   `help:"Folder of contenders that --with can name." default:"peers" type:"path"`
+}
+
+// Help shows how it is used.
+func (runCmd) Help() string {
+	return `Each benchmark starts its contenders anew for every round, calls them in shuffled blocks and writes results/<UTC time>-<benchmark>/ with the document (result.json), the report (report.md) and every raw latency (samples.csv.gz).
+
+  toll run
+  toll run transport --quick --seed 42
+  toll run transport --with peers/javascript/node-http
+  toll run my-plan.yaml --strict
+
+Exit: 0 ok, 1 a threshold was missed, 2 bad usage or plan, 3 not everything could be measured, 4 not publishable (--strict).`
+}
+
+// A job is one benchmark with the plan that it runs.
+type job struct {
+	bench suite.Benchmark
+	plan  plan.Plan
+	base  string // folder that the plan's manifests are relative to
+}
+
+// Run measures each benchmark in turn. The exit code is the worst of theirs.
+func (c *runCmd) Run(ctx context.Context, s *streams) error {
+	jobs, err := c.jobs()
+	if err != nil {
+		return exit(exitUsage, err)
+	}
+	var worst *exitError
+	for _, j := range jobs {
+		err := c.measure(ctx, s, j)
+		var e *exitError
+		if err != nil && !errors.As(err, &e) {
+			return err
+		}
+		if e != nil && e.err != nil {
+			fmt.Fprintf(s.err, "toll: %s: %v\n", j.bench.Name, e.err)
+		}
+		if e != nil && (worst == nil || severity(e.code) > severity(worst.code)) {
+			worst = &exitError{code: e.code}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if worst != nil {
+		return worst
+	}
+	return nil
+}
+
+// severity orders the exit codes: what could not be measured outweighs what was measured and missed.
+func severity(code int) int {
+	return map[int]int{exitOK: 0, exitMissed: 1, exitNotPublishable: 2, exitNotMeasured: 3, exitUsage: 4}[code]
+}
+
+// jobs turns the arguments into benchmarks and plans.
+func (c *runCmd) jobs() ([]job, error) {
+	if len(c.What) == 0 {
+		for _, b := range suite.All() {
+			c.What = append(c.What, b.Name)
+		}
+	}
+	var out []job
+	for _, what := range c.What {
+		j, err := c.job(what)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.narrow(&j.plan); err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+func (c *runCmd) job(what string) (j job, err error) {
+	if ext := filepath.Ext(what); ext == ".yaml" || ext == ".yml" {
+		if j.plan, err = plan.Load(what); err != nil {
+			return j, err
+		}
+		j.base = filepath.Dir(what)
+		if j.bench, err = suite.Lookup(j.plan.Benchmark); err != nil {
+			return j, fmt.Errorf("%s: %w", what, err)
+		}
+		return j, nil
+	}
+	if j.bench, err = suite.Lookup(what); err != nil {
+		return j, fmt.Errorf("%w, nor a plan file (*.yaml)", err)
+	}
+	j.plan, err = j.bench.Plan()
+	return j, err
+}
+
+// narrow leaves only the contenders of --only, and the baseline, floor and null that the others are read against.
+func (c *runCmd) narrow(p *plan.Plan) error {
+	if len(c.Only) == 0 {
+		return nil
+	}
+	known := make(map[string]bool)
+	for _, n := range p.Contenders {
+		known[n] = true
+	}
+	keep := map[string]bool{p.Baseline: true, result.Floor: true, result.Null: true}
+	for _, n := range c.Only {
+		if !known[n] {
+			return fmt.Errorf("--only %s: the plan's contenders are %s", n, strings.Join(p.Contenders, ", "))
+		}
+		keep[n] = true
+	}
+	var left []string
+	for _, n := range p.Contenders {
+		if keep[n] {
+			left = append(left, n)
+		}
+	}
+	p.Contenders = left
+	return nil
+}
+
+// manifests loads the outside contenders of a job: those of its plan and those of --with.
+func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
+	var out []contender.Manifest
+	for _, w := range j.plan.With {
+		m, err := contender.Load(filepath.Join(j.base, w))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	for _, w := range c.With {
+		m, err := findContender(c.Peers, w)
+		if err != nil {
+			return nil, fmt.Errorf("--with %s: %w", w, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// measure runs one job and writes what it gives.
+func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
+	outside, err := c.manifests(j)
+	if err != nil {
+		return exit(exitUsage, err)
+	}
+	p := j.plan
+	p.With = nil
+	for _, m := range outside {
+		p.With = append(p.With, m.Name)
+	}
+	open, err := j.bench.Open(p, outside)
+	if err != nil {
+		return exit(exitUsage, err)
+	}
+	defer open.Close()
+	settings := p.Settings
+	if c.Full {
+		settings = settings.With(p.Full)
+	}
+	return conduct(ctx, s, conducting{
+		plan: p, open: open, settings: settings, claimed: settings.With(p.Claims), seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
+	})
+}
+
+// conducting is what conduct needs to run a plan and write its result.
+type conducting struct {
+	plan              plan.Plan
+	open              lab.Opener
+	settings, claimed plan.Settings
+	seed              int64
+	out               string
+	json, strict      bool
+}
+
+// conduct runs a plan, writes the result's folder and prints the table, and turns the outcome into an exit code.
+func conduct(ctx context.Context, s *streams, c conducting) error {
+	if c.seed == 0 {
+		c.seed = rand.Int64N(1 << 31)
+	}
+	started := time.Now()
+	dir := filepath.Join(c.out, started.UTC().Format("20060102T150405.000Z")+"-"+c.plan.Benchmark)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return exit(exitNotMeasured, fmt.Errorf("--out: %w", err))
+	}
+	samples, err := newSampleFile(filepath.Join(dir, "samples.csv.gz"))
+	if err != nil {
+		return exit(exitNotMeasured, err)
+	}
+	environ := env.Read(ctx)
+	environ.Lab = env.LabCost()
+	watch := env.StartWatch()
+	status := newStatus(s.err)
+	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
+		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
+		Hop: result.Hop{Kind: "loopback"}, Limits: result.Limits{Mechanism: "none"},
+		Progress: status.show, Samples: samples.add, Watch: watch.Stop,
+	})
+	status.clear()
+	if err := samples.close(); err != nil && runErr == nil {
+		runErr = err
+	}
+	if doc == nil {
+		os.RemoveAll(dir)
+		return exit(exitNotMeasured, runErr)
+	}
+	if err := write(s, dir, doc, c.json); err != nil {
+		return exit(exitNotMeasured, err)
+	}
+	return outcome(doc, runErr, c.strict)
+}
+
+// write leaves result.json and report.md in dir and prints the table, or the document.
+func write(s *streams, dir string, doc *result.Document, asJSON bool) error {
+	if err := doc.WriteFile(filepath.Join(dir, "result.json")); err != nil {
+		return err
+	}
+	md, err := os.Create(filepath.Join(dir, "report.md"))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(report.Markdown(md, doc), md.Close()); err != nil {
+		return err
+	}
+	if asJSON {
+		return doc.Encode(s.out)
+	}
+	if err := report.Text(s.out, doc); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "  written: %s\n", filepath.Join(dir, "{result.json,report.md,samples.csv.gz}"))
+	return err
+}
+
+// outcome turns what was measured into an exit code.
+func outcome(doc *result.Document, runErr error, strict bool) error {
+	switch {
+	case doc.Partial:
+		return exit(exitNotMeasured, errors.New("interrupted; the result is partial"))
+	case runErr != nil:
+		return exit(exitNotMeasured, runErr)
+	case strict && !doc.Verdict.Publishable:
+		return exit(exitNotPublishable, fmt.Errorf("not publishable: %s", doc.Verdict.Reasons[0]))
+	}
+	for _, t := range doc.Thresholds {
+		if !t.Passed {
+			return exit(exitMissed, fmt.Errorf("threshold missed: %s", t.Expr))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"toll/system"
+)
+
+// drainTime is how long calls in flight may take to finish once a system is told to stop.
+const drainTime = 3 * time.Second
+
+type serveCmd struct {
+	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null"`
+	Envelope string `help:"How ops is served: rest." default:"" placeholder:"NAME"`
+	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
+	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
+	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
+}
+
+// Help shows how it is used.
+func (serveCmd) Help() string {
+	return `The first line on stdout is JSON: the address and the version. The line "stats" on stdin is answered by one JSON line; closed stdin stops the server.
+
+  toll serve ops --addr 127.0.0.1:8080
+  toll serve ops --unix /run/user/1000/toll/ops.sock
+  toll serve echo`
+}
+
+// ready is the first line that a contender prints.
+type ready struct {
+	Ready      string `json:"ready"`
+	Version    string `json:"version"`
+	Name       string `json:"name"`
+	Language   string `json:"language"`
+	GOMAXPROCS int    `json:"gomaxprocs"`
+}
+
+// Run serves until ctx ends or stdin closes.
+func (c *serveCmd) Run(ctx context.Context, s *streams) error {
+	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope}
+	if c.Reply != "" {
+		data, err := os.ReadFile(c.Reply)
+		if err != nil {
+			return usage("--reply: %w", err)
+		}
+		cfg.Reply = data
+	}
+	running, err := system.Start(ctx, c.System, cfg)
+	if err != nil {
+		return exit(exitNotMeasured, fmt.Errorf("serve %w", err))
+	}
+	line := ready{running.Addr, version().Version, c.System, "go", runtime.GOMAXPROCS(0)}
+	if err := json.NewEncoder(s.out).Encode(line); err != nil {
+		return errors.Join(exit(exitNotMeasured, err), running.Close())
+	}
+	c.wait(ctx, s, running)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := running.Shutdown(drain); err != nil {
+		return exit(exitNotMeasured, fmt.Errorf("serve %s: draining: %w", c.System, err))
+	}
+	return nil
+}
+
+// wait answers commands on stdin until it closes, ctx ends or the system stops by itself.
+func (c *serveCmd) wait(ctx context.Context, s *streams, running *system.Running) {
+	over := make(chan struct{}, 2)
+	go func() {
+		answer(s.in, s.out)
+		over <- struct{}{}
+	}()
+	go func() {
+		running.Wait()
+		over <- struct{}{}
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// answer writes one line of JSON for each line "stats" on in, until in ends. Other lines are ignored.
+func answer(in io.Reader, out io.Writer) {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if strings.TrimSpace(lines.Text()) != "stats" {
+			continue
+		}
+		if err := json.NewEncoder(out).Encode(system.Stats()); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package lab
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"toll/lab/check"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/record"
+	"toll/lab/result"
+	"toll/lab/stats"
+)
+
+// A rowState is a row while rounds are added to it.
+type rowState struct {
+	setting   Setting
+	entry     Entry
+	shard     record.Shard
+	rounds    []result.Round
+	elapsed   time.Duration
+	clientCPU time.Duration
+	server    Usage // used in the windows; RSS and threads are the largest seen
+	serverOK  bool
+	metered   metered
+	warnings  []string
+}
+
+func (r *run) rowName(s Setting, e Entry) string {
+	row := result.Row{Case: s.Case, Phase: s.Phase, Concurrency: s.Concurrency, Contender: e.Contender, Role: e.Role}
+	return row.ID()
+}
+
+// keep adds what a lane measured in one round to its row.
+func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
+	key := settingKey(s) + "|" + l.entry.ID()
+	row := r.rows[key]
+	if row == nil {
+		row = &rowState{setting: s, entry: l.entry, serverOK: true}
+		r.rows[key] = row
+		r.order = append(r.order, key)
+	}
+	l.row = row
+	if after, ok := r.usage(s, l); ok && l.usable {
+		row.server.CPU += after.CPU - l.before.CPU
+		row.server.User += after.User - l.before.User
+		row.server.System += after.System - l.before.System
+		row.server.RSSPeak = max(row.server.RSSPeak, after.RSSPeak)
+		row.server.Threads = max(row.server.Threads, after.Threads)
+	} else {
+		row.serverOK = false
+	}
+	round := result.Round{Round: s.Round, Ops: got.Shard.Ops(), OK: got.Shard.Latency.Count(), Failed: failures(got.Shard)}
+	for _, st := range got.Stretches {
+		row.elapsed += st.Elapsed
+		row.clientCPU += st.CPU
+		round.ElapsedS += st.Elapsed.Seconds()
+		b := result.Block{Slot: st.Slot, OK: st.OK}
+		if st.OK > 0 {
+			b.P50, b.Min = result.Ptr(micros(st.Median)), result.Ptr(micros(st.Min))
+		}
+		round.Blocks = append(round.Blocks, b)
+	}
+	round.ElapsedS = result.Round5(round.ElapsedS)
+	if round.OK > 0 {
+		round.P50 = result.Ptr(micros(float64(got.Shard.Latency.Quantile(.5))))
+	}
+	row.rounds = append(row.rounds, round)
+	row.shard.Merge(got.Shard)
+	if got.Dead != nil {
+		r.fail(s, label(l.entry), fmt.Sprintf("in round %d: %v", s.Round, got.Dead))
+	}
+}
+
+// document reduces what the rounds kept.
+func (r *run) document(started time.Time, partial bool) *result.Document {
+	d := &result.Document{
+		Schema:      result.Schema,
+		Benchmark:   r.plan.Benchmark,
+		Started:     started.UTC().Truncate(time.Second),
+		ElapsedS:    result.Round3(time.Since(started).Seconds()),
+		Seed:        r.o.Seed,
+		Partial:     partial,
+		Toll:        r.o.Toll,
+		Environment: r.o.Environ,
+		Gaps:        []result.Gap{},
+		Anomalies:   []result.Anomaly{},
+		Thresholds:  []result.Threshold{},
+	}
+	if r.o.Watch != nil {
+		d.Environment.Noise = r.o.Watch(r.theirs + record.ReadCPU())
+	}
+	r.plan.Claims = &r.o.Claimed
+	d.Plan = result.PlanEcho{Plan: r.plan, SHA256: r.plan.Digest()}
+	d.Method = r.method(partial)
+	for _, key := range r.order {
+		d.Rows = append(d.Rows, r.row(r.rows[key]))
+	}
+	d.Method.Hop.MeasuredRTT = floorRTT(d.Rows)
+	d.Gaps = append(d.Gaps, r.gaps...)
+	d.Compare()
+	d.Examine()
+	d.Judge(r.plan.Thresholds)
+	d.Verdict = check.Verdict(d)
+	return d
+}
+
+func (r *run) method(partial bool) result.Method {
+	s := r.o.Settings
+	m := result.Method{
+		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: "separate",
+		Hop: r.o.Hop, Limits: r.o.Limits, Replicates: s.Rounds, Deviations: plan.Deviations(r.o.Claimed, s),
+	}
+	if partial {
+		m.Deviations = append(m.Deviations, plan.Interrupted(r.done, r.total))
+	}
+	return m
+}
+
+// floorRTT is the p50 of the raw tcp floor, ms: what the hop itself takes.
+func floorRTT(rows []result.Row) *float64 {
+	for _, row := range rows {
+		if row.Role == result.Floor && row.Phase == "tcp" && row.Concurrency == 1 && row.Latency != nil {
+			return result.Ptr(result.Round5(row.Latency.P50 / 1000))
+		}
+	}
+	return nil
+}
+
+// row reduces one row.
+func (r *run) row(s *rowState) result.Row {
+	e, ops := s.entry, s.shard.Ops()
+	row := result.Row{
+		Case: s.setting.Case, Contender: e.Contender, Kind: result.Measured, Role: e.Role, Phase: s.setting.Phase,
+		Concurrency: s.setting.Concurrency, Connections: e.Connections,
+		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Verified: s.shard.Latency.Count(),
+		ElapsedS: result.Round5(s.elapsed.Seconds()), Rounds: s.rounds, Warnings: []string{}, TLS: e.TLS,
+	}
+	h := &s.shard.Latency
+	row.Latency = latency(h)
+	if row.Latency != nil {
+		row.AboveTen = result.Ptr(h.CountAbove(10 * h.Quantile(.5)))
+		row.Throughput = result.Ptr(result.Round3(float64(row.OK) / s.elapsed.Seconds()))
+		row.Histogram = histogram(h)
+	}
+	if len(s.shard.Parts) > 0 {
+		row.Parts = make(map[string]result.Part)
+		for name, p := range s.shard.Parts {
+			row.Parts[name] = result.Part{Count: p.Count(), Latency: *latency(p)}
+		}
+	}
+	r.little(s, &row)
+	r.costs(s, &row)
+	if len(s.rounds) < r.o.Settings.Rounds && r.done == r.total {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("measured in %d of %d rounds; the gaps say why", len(s.rounds), r.o.Settings.Rounds))
+	}
+	if n := ops - row.OK; n > 0 {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("%d of %d calls failed", n, ops))
+	}
+	if ok, why := stats.Steady(medians(row.Rounds)); !ok {
+		row.Warnings = append(row.Warnings, "no steady state: "+why)
+	}
+	return row
+}
+
+// little checks the row against Little's law: VUs = rate × mean time.
+func (r *run) little(s *rowState, row *result.Row) {
+	if s.entry.CalleeClock {
+		row.Warnings = append(row.Warnings, "timed by the callee in its own process; Little's law does not apply")
+		return
+	}
+	busy := float64(s.shard.Latency.Sum() + s.shard.FailedNS)
+	if busy == 0 {
+		return
+	}
+	row.Little = result.Ptr(result.Round5(float64(s.setting.Concurrency) * float64(s.elapsed) / busy))
+	if *row.Little < .95 || *row.Little > 1.05 {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("Little ratio %.3f is outside 0.95–1.05: time passed outside the calls", *row.Little))
+	}
+}
+
+// costs fills in what both sides spent.
+func (r *run) costs(s *rowState, row *result.Row) {
+	ops, m := float64(row.Ops), s.metered
+	if ops == 0 {
+		return
+	}
+	row.Client.CPU = result.Ptr(micros(float64(s.clientCPU) / ops))
+	procs := runtime.GOMAXPROCS(0)
+	if share := s.clientCPU.Seconds() / s.elapsed.Seconds() / float64(min(s.setting.Concurrency, procs)); share > check.ClientBound {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("client-bound: the client used %.0f %% of its cores", 100*share))
+	}
+	row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs}}
+	name := r.rowName(s.setting, s.entry)
+	if m.calls > 0 {
+		row.Client.Allocs = result.Ptr(result.Round3(float64(m.client.Allocs) / float64(m.calls)))
+		row.Client.AllocBytes = result.Ptr(result.Round3(float64(m.client.AllocBytes) / float64(m.calls)))
+	} else {
+		r.gap(name+": client.allocs_per_op", "there was no metering pass")
+	}
+	if m.wire {
+		row.WireBytes = &result.WireBytes{
+			Out: result.Round3(float64(m.out) / float64(m.calls)), In: result.Round3(float64(m.in) / float64(m.calls)),
+		}
+	} else {
+		r.gap(name+": wire_bytes", "this driver does not count bytes")
+	}
+	if s.entry.Process != nil {
+		r.serverCosts(s, row, name)
+	}
+}
+
+func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
+	row.Server = new(result.ServerCost)
+	server := result.Process{Role: "server"}
+	if s.serverOK {
+		row.Server.CPU = result.Ptr(micros(float64(s.server.CPU) / float64(row.Ops)))
+		row.Server.UserMS = result.Ptr(result.Round3(s.server.User.Seconds() * 1000))
+		row.Server.SystemMS = result.Ptr(result.Round3(s.server.System.Seconds() * 1000))
+		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
+		server.Threads = result.Ptr(s.server.Threads)
+	}
+	m := s.metered
+	if m.serverKnown {
+		row.Server.Allocs = result.Ptr(max(result.Round3(float64(m.server.Allocs)/float64(m.calls)), 0))
+		row.Server.AllocBytes = result.Ptr(max(result.Round3(float64(m.server.AllocBytes)/float64(m.calls)), 0))
+		if m.server.Heap > 0 {
+			row.Server.HeapMB = result.Ptr(result.Round3(float64(m.server.Heap) / (1 << 20)))
+		}
+		if m.server.GOMAXPROCS > 0 {
+			server.GOMAXPROCS = result.Ptr(m.server.GOMAXPROCS)
+		}
+	} else {
+		r.gap(name+": server.allocs_per_op", cmpText(m.serverGap, "there was no metering pass"))
+	}
+	row.Processes = append(row.Processes, server)
+}
+
+func cmpText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func failures(s *record.Shard) map[string]int64 {
+	out := make(map[string]int64, len(s.Failures))
+	for k, n := range s.Failures {
+		out[k] = n
+	}
+	return out
+}
+
+// latency reduces a histogram of ns to µs; nil when it is empty. A quantile is left out without its samples (rule 10).
+func latency(h *record.Hist) *result.Latency {
+	n := h.Count()
+	if n == 0 {
+		return nil
+	}
+	at := func(q float64, least int64) *float64 {
+		if n < least {
+			return nil
+		}
+		return result.Ptr(micros(float64(h.Quantile(q))))
+	}
+	return &result.Latency{
+		Min: micros(float64(h.Min())), Mean: micros(h.Mean()), P50: micros(float64(h.Quantile(.5))),
+		P90: at(.9, check.LeastP90), P95: at(.95, check.LeastP95), P99: at(.99, check.LeastP99), P999: at(.999, check.LeastP999),
+		Max: micros(float64(h.Max())),
+	}
+}
+
+func histogram(h *record.Hist) *result.Histogram {
+	out := &result.Histogram{Count: h.Count(), Sum: h.Sum(), Min: h.Min(), Max: h.Max()}
+	for hi, n := range h.Buckets() {
+		out.Buckets = append(out.Buckets, [2]int64{hi, n})
+	}
+	return out
+}
+
+func medians(rounds []result.Round) []float64 {
+	var out []float64
+	for _, r := range rounds {
+		for _, b := range r.Blocks {
+			if b.P50 != nil {
+				out = append(out, *b.P50)
+			}
+		}
+	}
+	return out
+}
+
+// micros turns ns into µs, to the nanosecond.
+func micros(ns float64) float64 { return result.Round3(ns / 1000) }

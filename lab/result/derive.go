@@ -1,0 +1,246 @@
+package result
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"toll/lab/stats"
+)
+
+// Level is the confidence of every interval in a document.
+const Level = 0.95
+
+// BlockP50 is the statistic of a block that ratios divide.
+const BlockP50 = "block_p50"
+
+// outlierMADs is how many median absolute deviations the baseline of a round may lie off before the round is marked.
+const outlierMADs = 5
+
+// A Group is the rows that may be compared: one case, phase and concurrency.
+type Group struct {
+	Case, Phase string
+	Concurrency int
+	Rows        []*Row
+}
+
+// Groups returns the measured rows, group by group, in the order of their first row.
+func (d *Document) Groups() []*Group {
+	var out []*Group
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.Kind != Measured {
+			continue
+		}
+		at := slices.IndexFunc(out, func(g *Group) bool {
+			return g.Case == r.Case && g.Phase == r.Phase && g.Concurrency == r.Concurrency
+		})
+		if at < 0 {
+			at = len(out)
+			out = append(out, &Group{r.Case, r.Phase, r.Concurrency, nil})
+		}
+		out[at].Rows = append(out[at].Rows, r)
+	}
+	return out
+}
+
+// With returns the group's row of a role, nil without one.
+func (g *Group) With(role string) *Row {
+	for _, r := range g.Rows {
+		if r.Role == role {
+			return r
+		}
+	}
+	return nil
+}
+
+// ID names a row in gaps, anomalies and messages.
+func (r *Row) ID() string {
+	id := r.Case + " " + r.Phase + " " + r.Contender.Name
+	if r.Phase == "" {
+		id = r.Case + " " + r.Contender.Name
+	}
+	if r.Role == Control {
+		id += " (control)"
+	}
+	if r.Concurrency > 1 {
+		id += fmt.Sprintf(" ×%d", r.Concurrency)
+	}
+	return id
+}
+
+// Compare derives every measured row's ratio and rank, and the marks of outlier rounds, from the blocks that the rows hold.
+func (d *Document) Compare() {
+	for _, g := range d.Groups() {
+		base := g.With(Baseline)
+		if base == nil {
+			continue
+		}
+		g.markOutliers(base)
+		for _, r := range g.Rows {
+			if r.Role != Baseline {
+				r.Ratio = ratioOf(r, base)
+			}
+		}
+		g.rank()
+	}
+}
+
+// A pair is one block in which both rows have a success.
+type pair struct {
+	round, block int
+	row, base    float64
+}
+
+// pairs lines up the blocks of two rows by round and place.
+func pairs(r, base *Row, keep func(Round) bool) []pair {
+	var out []pair
+	for _, b := range base.Rounds {
+		at := slices.IndexFunc(r.Rounds, func(x Round) bool { return x.Round == b.Round })
+		if at < 0 || !keep(b) {
+			continue
+		}
+		for i := range min(len(b.Blocks), len(r.Rounds[at].Blocks)) {
+			if p, q := r.Rounds[at].Blocks[i].P50, b.Blocks[i].P50; p != nil && q != nil && *p > 0 && *q > 0 {
+				out = append(out, pair{b.Round, i, *p, *q})
+			}
+		}
+	}
+	return out
+}
+
+func columns(ps []pair) (row, base []float64) {
+	for _, p := range ps {
+		row, base = append(row, p.row), append(base, p.base)
+	}
+	return row, base
+}
+
+func ratioOf(r, base *Row) *Ratio {
+	row, b := columns(pairs(r, base, func(Round) bool { return true }))
+	if len(row) == 0 {
+		return nil
+	}
+	q := stats.PairedRatio(row, b, Level)
+	out := &Ratio{To: base.Contender.Name, Of: BlockP50, Value: Round5(q.Value), Blocks: q.Blocks}
+	out.Lo, out.Hi = interval(q)
+	if r.Latency != nil && base.Latency != nil && base.Latency.Min > 0 {
+		out.MinValue = Ptr(Round5(r.Latency.Min / base.Latency.Min))
+	}
+	out.Without = without(r, base)
+	return out
+}
+
+func without(r, base *Row) *Without {
+	var marked []int
+	for _, x := range base.Rounds {
+		if x.Outlier != "" {
+			marked = append(marked, x.Round)
+		}
+	}
+	row, b := columns(pairs(r, base, func(x Round) bool { return x.Outlier == "" }))
+	if len(marked) == 0 || len(row) == 0 {
+		return nil
+	}
+	q := stats.PairedRatio(row, b, Level)
+	w := &Without{Rounds: marked, Value: Round5(q.Value), Blocks: q.Blocks}
+	w.Lo, w.Hi = interval(q)
+	return w
+}
+
+func interval(q stats.Ratio) (lo, hi *float64) {
+	if !q.Interval {
+		return nil, nil
+	}
+	return Ptr(Round5(q.Lo)), Ptr(Round5(q.Hi))
+}
+
+// markOutliers marks the rounds in which the baseline's median lies far off its other rounds, on every row of the group.
+func (g *Group) markOutliers(base *Row) {
+	var rounds []int
+	var p50 []float64
+	for _, x := range base.Rounds {
+		if x.P50 != nil {
+			rounds, p50 = append(rounds, x.Round), append(p50, *x.P50)
+		}
+	}
+	for i, far := range stats.MarkOutliers(p50, outlierMADs) {
+		if !far {
+			continue
+		}
+		why := fmt.Sprintf("the baseline's p50 was %.3g µs in this round and %.3g µs in the middle one", p50[i], stats.Median(p50))
+		for _, r := range g.Rows {
+			for j := range r.Rounds {
+				if r.Rounds[j].Round == rounds[i] {
+					r.Rounds[j].Outlier = why
+				}
+			}
+		}
+	}
+}
+
+// Ranked reports whether the row takes part in the ranking: contenders do, and the baseline.
+func (r *Row) Ranked() bool { return r.Role == "" || r.Role == Baseline }
+
+// rank gives each ranked row its rank range. Rows that lack a block of the others are compared over the blocks that all
+// have.
+func (g *Group) rank() {
+	type at struct{ round, block int }
+	have := make(map[string]map[at]float64)
+	shared := make(map[at]int)
+	for _, r := range g.Rows {
+		if !r.Ranked() {
+			continue
+		}
+		mine := make(map[at]float64)
+		for _, x := range r.Rounds {
+			for i, b := range x.Blocks {
+				if b.P50 != nil && *b.P50 > 0 {
+					mine[at{x.Round, i}] = *b.P50
+					shared[at{x.Round, i}]++
+				}
+			}
+		}
+		if len(mine) > 0 {
+			have[r.Contender.Name] = mine
+		}
+	}
+	common := slices.SortedFunc(maps.Keys(shared), func(a, b at) int {
+		if a.round != b.round {
+			return a.round - b.round
+		}
+		return a.block - b.block
+	})
+	values := make(map[string][]float64)
+	for name, mine := range have {
+		for _, k := range common {
+			if shared[k] == len(have) {
+				values[name] = append(values[name], mine[k])
+			}
+		}
+	}
+	_, ranks := stats.Ranks(values, Level)
+	for _, r := range g.Rows {
+		r.Rank = ""
+		if k, ok := ranks[r.Contender.Name]; ok && r.Ranked() {
+			r.Rank = rankText(k)
+		}
+	}
+}
+
+func rankText(k stats.Rank) string {
+	if k.From == k.To {
+		return fmt.Sprint(k.From)
+	}
+	return fmt.Sprintf("%d–%d", k.From, k.To)
+}
+
+// Ptr returns a pointer to v: a figure that is there.
+func Ptr[T any](v T) *T { return &v }
+
+// Round5 rounds to five decimals: enough for a ratio, and the same after a trip through JSON.
+func Round5(v float64) float64 { return math.Round(v*1e5) / 1e5 }
+
+// Round3 rounds to three decimals: nanoseconds of a figure in microseconds.
+func Round3(v float64) float64 { return math.Round(v*1e3) / 1e3 }

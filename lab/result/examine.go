@@ -1,0 +1,157 @@
+package result
+
+import (
+	"fmt"
+	"math"
+
+	"toll/lab/plan"
+	"toll/lab/stats"
+)
+
+// The kinds of anomaly.
+const (
+	Drift     = "drift"
+	CarryOver = "carry-over"
+	Outlier   = "outlier"
+	Unstable  = "unstable"
+	Noisy     = "noise"
+)
+
+// Examine notes what is odd about the run as a whole: drift of a baseline, results that depend on a contender's place in
+// the block, rounds that lie far off, ratios whose verdict changes without those. It needs Compare's figures.
+func (d *Document) Examine() {
+	for _, g := range d.Groups() {
+		base := g.With(Baseline)
+		if base == nil {
+			continue
+		}
+		if dr := stats.FindDrift(blockP50s(base)); dr.Drifting {
+			d.anomaly(Drift, base, fmt.Sprintf("the last third of its blocks took %.2f × the first (%+.2f %% a block); ratios are paired within blocks and survive it",
+				dr.ThirdsRatio, 100*dr.SlopePerBlock))
+		}
+		for _, x := range base.Rounds {
+			if x.Outlier != "" {
+				d.anomaly(Outlier, base, fmt.Sprintf("round %d: %s; it is kept, and the ratios are given with and without it", x.Round, x.Outlier))
+			}
+		}
+		for _, r := range g.Rows {
+			d.examineRow(r, base)
+		}
+	}
+}
+
+func (d *Document) examineRow(r, base *Row) {
+	if r.Role == Baseline {
+		return
+	}
+	if c := stats.FindCarryOver(slots(r, base)); c.Found && d.Method.Order != plan.Fixed {
+		d.anomaly(CarryOver, r, fmt.Sprintf("its ratio depends on whether it ran before or after the baseline in the block (p = %.2g): %s", c.P, c.Detail))
+	}
+	if q := r.Ratio; q != nil && q.Without != nil && differs(q.Lo, q.Hi) != differs(q.Without.Lo, q.Without.Hi) {
+		d.anomaly(Unstable, r, "with and without the outlier rounds the verdict against the baseline differs")
+	}
+}
+
+// slots returns each block's log ratio and whether the row ran before (-1) or after (+1) the baseline in it.
+func slots(r, base *Row) (logs []float64, slot []int) {
+	for _, p := range pairs(r, base, func(Round) bool { return true }) {
+		logs = append(logs, math.Log(p.row/p.base))
+		if slotAt(r, p) < slotAt(base, p) {
+			slot = append(slot, -1)
+		} else {
+			slot = append(slot, 1)
+		}
+	}
+	return logs, slot
+}
+
+func slotAt(r *Row, p pair) int {
+	for _, x := range r.Rounds {
+		if x.Round == p.round {
+			return x.Blocks[p.block].Slot
+		}
+	}
+	return 0
+}
+
+// differs is -1 or 1 when the interval lies below or above 1, and 0 when it holds 1 or is not there.
+func differs(lo, hi *float64) int {
+	switch {
+	case lo == nil || hi == nil:
+		return 0
+	case *hi < 1:
+		return -1
+	case *lo > 1:
+		return 1
+	}
+	return 0
+}
+
+func blockP50s(r *Row) []float64 {
+	var out []float64
+	for _, x := range r.Rounds {
+		for _, b := range x.Blocks {
+			if b.P50 != nil {
+				out = append(out, *b.P50)
+			}
+		}
+	}
+	return out
+}
+
+func (d *Document) anomaly(kind string, r *Row, detail string) {
+	d.Anomalies = append(d.Anomalies, Anomaly{kind, r.ID(), detail})
+}
+
+// Judge sets the document's thresholds: one is passed when every measured row of its contender keeps it. A contender
+// without such a figure has not passed.
+func (d *Document) Judge(exprs []string) {
+	for _, e := range exprs {
+		t, err := plan.ParseThreshold(e)
+		passed := err == nil
+		rows := 0
+		for i := range d.Rows {
+			r := &d.Rows[i]
+			if r.Kind != Measured || r.Role == Control || r.Contender.Name != t.Contender {
+				continue
+			}
+			rows++
+			v := r.figure(t.Metric)
+			passed = passed && v != nil && t.Holds(*v)
+		}
+		d.Thresholds = append(d.Thresholds, Threshold{e, passed && rows > 0})
+	}
+}
+
+// figure returns what a threshold's metric bounds, nil when the row does not have it.
+func (r *Row) figure(metric string) *float64 {
+	switch metric {
+	case "ratio":
+		if r.Ratio != nil {
+			return &r.Ratio.Value
+		}
+	case "p50":
+		if r.Latency != nil {
+			return &r.Latency.P50
+		}
+	case "p99":
+		if r.Latency != nil {
+			return r.Latency.P99
+		}
+	case "max":
+		if r.Latency != nil {
+			return &r.Latency.Max
+		}
+	case "failures":
+		if r.Ops > 0 {
+			return Ptr(float64(r.Ops-r.OK) / float64(r.Ops))
+		}
+	case "throughput":
+		return r.Throughput
+	case "cpu":
+		if r.Server != nil {
+			return r.Server.CPU
+		}
+	}
+	return nil
+}

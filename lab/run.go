@@ -1,0 +1,398 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/record"
+	"toll/lab/result"
+)
+
+// ErrIncomplete is returned beside a document in which a contender that was asked for could not be measured.
+var ErrIncomplete = errors.New("not every contender could be measured")
+
+// meterCalls is how many calls the metering pass makes per VU, and meterWarm how many before it.
+const (
+	meterCalls = 200
+	meterWarm  = 20
+)
+
+// Run conducts p. It always returns a document, also when ctx ends (marked partial) or a contender fails (ErrIncomplete);
+// any other error means that nothing could be measured, and then the document is nil.
+func Run(ctx context.Context, p plan.Plan, open Opener, o Options) (*result.Document, error) {
+	r := &run{plan: p, o: o, open: open, rows: make(map[string]*rowState), dead: make(map[string][]string)}
+	r.plan.Settings = o.Settings
+	started := time.Now()
+	for _, s := range r.settings() {
+		if err := r.round(ctx, s); err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return nil, fmt.Errorf("%s %s: %w", s.Case, s.Phase, err)
+		}
+		r.done++
+	}
+	if len(r.rows) == 0 && ctx.Err() == nil {
+		return nil, fmt.Errorf("no contender could be measured: %s", r.failureText())
+	}
+	doc := r.document(started, ctx.Err() != nil)
+	if len(r.failures) > 0 {
+		return doc, ErrIncomplete
+	}
+	return doc, nil
+}
+
+// A run is a plan being conducted. One goroutine owns it.
+type run struct {
+	plan plan.Plan
+	o    Options
+	open Opener
+
+	rows     map[string]*rowState
+	order    []string // keys of rows, as they came
+	gaps     []result.Gap
+	failures []Failure
+	dead     map[string][]string // by setting, contenders that failed in it: not started again in its later rounds
+	done     int
+	total    int
+	theirs   time.Duration // CPU time of the contenders
+}
+
+// settings lists what is measured, in order: every round of a case, phase and concurrency before the next.
+func (r *run) settings() []Setting {
+	phases := r.plan.Phases
+	if len(phases) == 0 {
+		phases = []string{""}
+	}
+	rnd := rand.New(rand.NewPCG(uint64(r.o.Seed), 1))
+	var out []Setting
+	for _, c := range r.plan.Cases {
+		for _, ph := range phases {
+			for _, n := range r.o.Settings.Concurrency {
+				for i := range r.o.Settings.Rounds {
+					out = append(out, Setting{c, ph, n, i + 1, rnd.Int64N(1 << 53)})
+				}
+			}
+		}
+	}
+	r.total = len(out)
+	return out
+}
+
+// A lane is an entry while it is measured.
+type lane struct {
+	entry   Entry
+	callers []load.Caller
+	row     *rowState
+	before  Usage
+	usable  bool // before could be read
+}
+
+// round measures one setting once.
+func (r *run) round(ctx context.Context, s Setting) (err error) {
+	s.Skip = r.dead[settingKey(s)]
+	set, err := r.open.Open(ctx, s)
+	defer func() { r.stop(ctx, s, set) }()
+	if err != nil {
+		return err
+	}
+	for _, g := range set.Gaps {
+		r.gap(g.Row, g.Reason)
+	}
+	for _, f := range set.Failures {
+		r.fail(s, f.Contender, f.Reason)
+	}
+	rnd := rand.New(rand.NewPCG(uint64(s.Seed), 2))
+	lanes := r.connect(ctx, s, set, rnd)
+	defer closeAll(lanes)
+	lanes = r.warmUp(ctx, s, lanes)
+	if len(lanes) == 0 {
+		return ctx.Err()
+	}
+	for _, l := range lanes {
+		l.before, l.usable = r.usage(s, l)
+	}
+	got, err := load.Interleave(ctx, loadLanes(lanes), load.Blocks{
+		Blocks:   r.o.Settings.BlocksOf(s.Round - 1),
+		Calls:    r.o.Settings.Calls,
+		Duration: time.Duration(r.o.Settings.Duration),
+		Fixed:    r.o.Settings.Order == plan.Fixed,
+		Timeout:  time.Duration(r.o.Settings.Timeout),
+		Rand:     rnd,
+		Progress: func(block int) { r.progress(s, block) },
+	})
+	for i, l := range lanes {
+		r.keep(s, l, got[i])
+	}
+	if err != nil {
+		return err
+	}
+	for i, l := range lanes {
+		if got[i].Dead == nil {
+			r.meter(ctx, s, l)
+		}
+	}
+	return r.samples(s, lanes, got)
+}
+
+// connect opens every VU's connection, in random order, so that no contender is always the first that a fresh client
+// meets.
+func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) []*lane {
+	var lanes []*lane
+	order := rnd.Perm(len(set.Entries))
+	for _, i := range order {
+		e := set.Entries[i]
+		l := &lane{entry: e}
+		for range s.Concurrency {
+			c, err := e.Target.Open(ctx)
+			if err != nil {
+				r.fail(s, label(e), "connecting: "+err.Error())
+				break
+			}
+			l.callers = append(l.callers, c)
+		}
+		if len(l.callers) < s.Concurrency {
+			closeAll([]*lane{l})
+			continue
+		}
+		lanes = append(lanes, l)
+	}
+	slices.SortFunc(lanes, func(a, b *lane) int { return entryIndex(set, a.entry) - entryIndex(set, b.entry) })
+	return lanes
+}
+
+func entryIndex(set Set, e Entry) int {
+	return slices.IndexFunc(set.Entries, func(x Entry) bool { return x.ID() == e.ID() })
+}
+
+// warmUp makes the declared warm-up calls; a lane that nobody answers is left out.
+func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
+	each := max(r.o.Settings.Warmup/s.Concurrency, 1)
+	var live []*lane
+	for _, l := range lanes {
+		var mu sync.Mutex
+		var dead error
+		var wg sync.WaitGroup
+		for _, c := range l.callers {
+			wg.Go(func() {
+				_, err := load.Count(ctx, c, each, time.Duration(r.o.Settings.Timeout))
+				mu.Lock()
+				defer mu.Unlock()
+				dead = cmpErr(dead, err)
+			})
+		}
+		wg.Wait()
+		if dead != nil && ctx.Err() == nil {
+			r.fail(s, label(l.entry), "warming up: "+dead.Error())
+			continue
+		}
+		live = append(live, l)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return live
+}
+
+func cmpErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func loadLanes(lanes []*lane) []load.Lane {
+	out := make([]load.Lane, len(lanes))
+	for i, l := range lanes {
+		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers}
+	}
+	return out
+}
+
+func closeAll(lanes []*lane) {
+	for _, l := range lanes {
+		for _, c := range l.callers {
+			load.Close(c)
+		}
+		l.callers = nil
+	}
+}
+
+// stop ends the set's processes. What one left behind, or that it had crashed, is a failure of that contender alone.
+func (r *run) stop(ctx context.Context, s Setting, set Set) {
+	ctx = context.WithoutCancel(ctx)
+	var wg sync.WaitGroup
+	errs := make([]error, len(set.Entries))
+	for i, e := range set.Entries {
+		if e.Process == nil {
+			continue
+		}
+		if u, err := e.Process.Usage(); err == nil {
+			r.theirs += u.CPU
+		}
+		wg.Go(func() { errs[i] = e.Process.Stop(ctx) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			r.fail(s, label(set.Entries[i]), err.Error())
+		}
+	}
+}
+
+func (r *run) usage(s Setting, l *lane) (Usage, bool) {
+	if l.entry.Process == nil {
+		return Usage{}, false
+	}
+	u, err := l.entry.Process.Usage()
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": server.cpu_us_per_op", err.Error())
+		return Usage{}, false
+	}
+	return u, true
+}
+
+// meter makes a short pass of its own over one connection and reads what both sides allocated and what went over the
+// wire. It is apart from the timed blocks because counting disturbs what it counts.
+func (r *run) meter(ctx context.Context, s Setting, l *lane) {
+	m := &l.row.metered
+	if m.calls > 0 {
+		return
+	}
+	target := l.entry.Metered
+	if target == nil {
+		target = l.entry.Target
+	}
+	c, err := target.Open(ctx)
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	defer load.Close(c)
+	timeout := time.Duration(r.o.Settings.Timeout)
+	if _, err := load.Count(ctx, c, meterWarm, timeout); err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	var out0, in0 int64
+	if l.entry.Wire != nil {
+		out0, in0 = l.entry.Wire()
+	}
+	start, own, serverErr := r.countersBefore(ctx, l)
+	got, err := load.Count(ctx, c, meterCalls, timeout)
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	m.calls = got.Shard.Ops()
+	m.client = got.Meter
+	if l.entry.Wire != nil {
+		out1, in1 := l.entry.Wire()
+		m.out, m.in, m.wire = out1-out0, in1-in0, true
+	}
+	if got.Shard.AllocsKnown {
+		m.server, m.serverKnown = Counters{Allocs: got.Shard.Allocs, AllocBytes: got.Shard.AllocBytes}, true
+		return
+	}
+	if serverErr == nil && l.entry.Process != nil {
+		var end Counters
+		if end, serverErr = l.entry.Process.Counters(ctx); serverErr == nil {
+			end.Allocs -= start.Allocs + own.Allocs
+			end.AllocBytes -= start.AllocBytes + own.AllocBytes
+			m.server, m.serverKnown = end, true
+		}
+	}
+	if serverErr != nil {
+		m.serverGap = serverErr.Error()
+	}
+}
+
+// countersBefore reads the contender's counters and what reading them itself allocates.
+func (r *run) countersBefore(ctx context.Context, l *lane) (start, own Counters, err error) {
+	if l.entry.Process == nil {
+		return start, own, nil
+	}
+	first, err := l.entry.Process.Counters(ctx)
+	if err != nil {
+		return start, own, err
+	}
+	start, err = l.entry.Process.Counters(ctx)
+	own.Allocs, own.AllocBytes = start.Allocs-first.Allocs, start.AllocBytes-first.AllocBytes
+	return start, own, err
+}
+
+func (r *run) samples(s Setting, lanes []*lane, got []load.LaneResult) error {
+	if r.o.Samples == nil {
+		return nil
+	}
+	for i, l := range lanes {
+		if err := r.o.Samples(Samples{s, l.entry, got[i].Stretches}); err != nil {
+			return fmt.Errorf("keeping the raw samples: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *run) progress(s Setting, block int) {
+	if r.o.Progress != nil {
+		r.o.Progress(Progress{s, block + 1, r.o.Settings.BlocksOf(s.Round - 1), r.done, r.total})
+	}
+}
+
+// gap notes a figure that is not there, once.
+func (r *run) gap(row, reason string) {
+	g := result.Gap{Row: row, Reason: reason}
+	if !slices.Contains(r.gaps, g) {
+		r.gaps = append(r.gaps, g)
+	}
+}
+
+// fail notes that a contender can't be measured any further in this setting.
+func (r *run) fail(s Setting, contender, reason string) {
+	r.dead[settingKey(s)] = append(r.dead[settingKey(s)], contender)
+	f := Failure{contender, reason}
+	if !slices.Contains(r.failures, f) {
+		r.failures = append(r.failures, f)
+	}
+	r.gap(strings.Join(strings.Fields(s.Case+" "+s.Phase+" "+contender), " "), reason)
+}
+
+func (r *run) failureText() string {
+	var all []string
+	for _, f := range r.failures {
+		all = append(all, f.Contender+": "+f.Reason)
+	}
+	for _, g := range r.gaps {
+		all = append(all, g.Row+": "+g.Reason)
+	}
+	return strings.Join(slices.Compact(all), "; ")
+}
+
+// label is how an entry is called in messages.
+func label(e Entry) string {
+	if e.Role == result.Control {
+		return e.Contender.Name + " (control)"
+	}
+	return e.Contender.Name
+}
+
+func settingKey(s Setting) string { return fmt.Sprint(s.Case, "|", s.Phase, "|", s.Concurrency) }
+
+// metered is what the metering pass found, in sums over its calls.
+type metered struct {
+	calls       int64
+	client      record.Meter
+	out, in     int64
+	wire        bool
+	server      Counters
+	serverKnown bool
+	serverGap   string
+}

@@ -1,0 +1,142 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/result"
+)
+
+// A house starts contenders through the one door and seats them in a set.
+type house struct {
+	plan    plan.Plan
+	outside []contender.Manifest
+	dir     string // 0700; for sockets and fixtures
+	sockets atomic.Int64
+}
+
+// socket returns a path that no other server of the run has.
+func (h *house) socket(name string) string {
+	return filepath.Join(h.dir, fmt.Sprintf("%s-%d.sock", name, h.sockets.Add(1)))
+}
+
+// A seat is a contender that is to be started for a round.
+type seat struct {
+	contender result.Contender
+	role      string
+	spec      func() (contender.Spec, error)
+	target    func(addr string, wire *driver.Wire) load.Target
+}
+
+func (s seat) label() string {
+	if s.role == result.Control {
+		return s.contender.Name + " (control)"
+	}
+	return s.contender.Name
+}
+
+// open starts the seats side by side. One that can't be started is a failure of the set, or a gap when what it needs is
+// not on this machine; the others are not touched.
+func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
+	entries := make([]*lab.Entry, len(seats))
+	errs := make([]error, len(seats))
+	var wg sync.WaitGroup
+	for i, seat := range seats {
+		if slices.Contains(s.Skip, seat.label()) {
+			continue
+		}
+		wg.Go(func() { entries[i], errs[i] = start(ctx, seat) })
+	}
+	wg.Wait()
+	var set lab.Set
+	for i, seat := range seats {
+		switch err := errs[i]; {
+		case entries[i] != nil:
+			set.Entries = append(set.Entries, *entries[i])
+		case errors.Is(err, contender.ErrMissing):
+			set.Gaps = append(set.Gaps, gap(s, seat.label(), err.Error()))
+		case err != nil && ctx.Err() == nil:
+			set.Failures = append(set.Failures, lab.Failure{Contender: seat.label(), Reason: err.Error()})
+		}
+	}
+	return set
+}
+
+func gap(s lab.Setting, contender, reason string) result.Gap {
+	row := s.Case + " " + s.Phase + " " + contender
+	if s.Phase == "" {
+		row = s.Case + " " + contender
+	}
+	return result.Gap{Row: row, Reason: reason}
+}
+
+func start(ctx context.Context, s seat) (*lab.Entry, error) {
+	spec, err := s.spec()
+	if err != nil {
+		return nil, err
+	}
+	p, err := contender.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	ready := p.Ready()
+	c := s.contender
+	if c.Version == "" {
+		c.Version = ready.Version
+	}
+	if c.CommandSHA256 == "" {
+		c.CommandSHA256 = spec.Digest()
+	}
+	wire := new(driver.Wire)
+	return &lab.Entry{
+		Contender: c, Role: s.role, Connections: "per-caller",
+		Target:  s.target(ready.Addr, nil),
+		Metered: s.target(ready.Addr, wire),
+		Wire:    func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
+		Process: process{p},
+	}, nil
+}
+
+// process is a contender's process as the lab sees it.
+type process struct{ p *contender.Process }
+
+// Usage converts what the door reports.
+func (p process) Usage() (lab.Usage, error) {
+	u, err := p.p.Usage()
+	return lab.Usage{CPU: u.CPU, User: u.User, System: u.System, RSSPeak: u.RSSPeak, Threads: u.Threads}, err
+}
+
+// Counters asks the process for its own counts.
+func (p process) Counters(ctx context.Context) (lab.Counters, error) {
+	s, err := p.p.Stats(ctx)
+	if err != nil {
+		return lab.Counters{}, err
+	}
+	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
+}
+
+// Stop ends the process.
+func (p process) Stop(ctx context.Context) error { return p.p.Stop(ctx) }
+
+// fixture writes a file of the house, once.
+func (h *house) fixture(name string, data []byte) (string, error) {
+	file := filepath.Join(h.dir, name)
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return "", fmt.Errorf("fixture: %w", err)
+	}
+	return file, nil
+}

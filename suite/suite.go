@@ -1,0 +1,77 @@
+package suite
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"toll/contender"
+	"toll/lab"
+	"toll/lab/plan"
+)
+
+//go:embed plans/*.yaml
+var plans embed.FS
+
+// A Benchmark is one question with a plan that answers it.
+type Benchmark struct {
+	Name  string
+	About string
+	open  func(*house) lab.Opener
+}
+
+// All lists the benchmarks.
+func All() []Benchmark {
+	return []Benchmark{
+		{"transport", "what one call of an operation costs over each transport", openTransport},
+	}
+}
+
+// Lookup returns the benchmark of a name.
+func Lookup(name string) (Benchmark, error) {
+	var names []string
+	for _, b := range All() {
+		if b.Name == name {
+			return b, nil
+		}
+		names = append(names, b.Name)
+	}
+	return Benchmark{}, fmt.Errorf("benchmark %q is not one of %s", name, strings.Join(names, ", "))
+}
+
+// Plan returns the benchmark's own plan.
+func (b Benchmark) Plan() (plan.Plan, error) {
+	file := "plans/" + b.Name + ".yaml"
+	data, err := plans.ReadFile(file)
+	if err != nil {
+		return plan.Plan{}, fmt.Errorf("benchmark %s: %w", b.Name, err)
+	}
+	return plan.Parse(file, data)
+}
+
+// An Opener starts the contenders of a benchmark's rounds. It must be closed.
+type Opener struct {
+	lab.Opener
+	house *house
+}
+
+// Close removes the folder that the opener kept sockets and fixtures in.
+func (o *Opener) Close() error { return os.RemoveAll(o.house.dir) }
+
+// Open prepares p's benchmark: manifests are the outside contenders that take part beside those of the plan.
+func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, error) {
+	for i, m := range manifests {
+		same := func(o contender.Manifest) bool { return o.Name == m.Name }
+		if slices.Contains(p.Contenders, m.Name) || slices.ContainsFunc(manifests[:i], same) {
+			return nil, fmt.Errorf("two contenders are named %q", m.Name)
+		}
+	}
+	dir, err := os.MkdirTemp("", "toll-")
+	if err != nil {
+		return nil, fmt.Errorf("a folder for sockets: %w", err)
+	}
+	h := &house{plan: p, outside: manifests, dir: dir}
+	return &Opener{b.open(h), h}, nil
+}

@@ -1,0 +1,39 @@
+package opserver
+
+import (
+	"net"
+	"sync"
+)
+
+// A bounded listener closes at once the connections beyond as many as taken has room for.
+type bounded struct {
+	net.Listener
+	taken chan struct{}
+}
+
+// Accept waits for a connection that there is room for.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		nc, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.taken <- struct{}{}:
+			return &boundedConn{Conn: nc, leave: sync.OnceFunc(func() { <-b.taken })}, nil
+		default:
+			nc.Close()
+		}
+	}
+}
+
+type boundedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection and gives up its place.
+func (c *boundedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

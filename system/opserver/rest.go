@@ -1,0 +1,211 @@
+package opserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// A REST serves a registry as JSON over HTTP: POST /v1/NAME calls an operation, GET /v1/ops lists them, GET /healthz
+// answers. Input is strict: one JSON value, no unknown member, nothing behind it. A refusal is
+// {"error":{"code","message"}} under a status that fits.
+type REST struct {
+	cfg      Config
+	server   *http.Server
+	routes   map[string]route
+	draining atomic.Bool
+}
+
+// A route is what a path does.
+type route struct {
+	method string
+	serve  func(w http.ResponseWriter, r *http.Request) (any, error)
+}
+
+// NewREST makes a server of ops. Of cfg it uses the bounds; where to listen is up to the listener that Serve is given.
+func NewREST(cfg Config, ops Registry) *REST {
+	s := &REST{cfg: cfg.withDefaults(), routes: map[string]route{}}
+	s.server = newHTTP(s.cfg, s)
+	s.routes["/healthz"] = route{"GET", func(http.ResponseWriter, *http.Request) (any, error) {
+		return map[string]string{"status": "ok"}, nil
+	}}
+	s.routes["/v1/"+listName] = route{"GET", func(http.ResponseWriter, *http.Request) (any, error) {
+		return map[string]any{"operations": describe(ops)}, nil
+	}}
+	for _, op := range ops.Operations() {
+		s.routes["/v1/"+op.Name] = route{"POST", func(w http.ResponseWriter, r *http.Request) (any, error) {
+			return s.invoke(&op, w, r)
+		}}
+	}
+	return s
+}
+
+// Serve answers on l until Shutdown, and then returns nil.
+func (s *REST) Serve(l net.Listener) error {
+	if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown stops accepting and refuses new requests, waits for those in flight until ctx ends, then breaks them off.
+func (s *REST) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.server.Close())
+	}
+	return err
+}
+
+// ServeHTTP answers one request.
+func (s *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out, err := s.route(w, r)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	write(w, http.StatusOK, body)
+}
+
+func (s *REST) route(w http.ResponseWriter, r *http.Request) (any, error) {
+	if s.draining.Load() {
+		w.Header().Set("Connection", "close")
+		return nil, &Error{Unavailable, "shutting down"}
+	}
+	to, ok := s.routes[r.URL.Path]
+	if !ok {
+		return nil, &Error{NotFound, "nothing at this path"}
+	}
+	if r.Method != to.method && !(to.method == "GET" && r.Method == "HEAD") {
+		allow := to.method
+		if allow == "GET" {
+			allow = "GET, HEAD"
+		}
+		w.Header().Set("Allow", allow)
+		return nil, &Error{methodNotAllowed, "want " + allow}
+	}
+	return to.serve(w, r)
+}
+
+// invoke calls op with the request's body.
+func (s *REST) invoke(op *Operation, w http.ResponseWriter, r *http.Request) (any, error) {
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return nil, &Error{unsupportedMediaType, "want application/json"}
+	}
+	body := http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+	return op.Call(r.Context(), func(in any) error { return decodeStrictly(body, in) })
+}
+
+// isJSON reports whether a Content-Type, if there is one, says JSON.
+func isJSON(contentType string) bool {
+	if contentType == "" || contentType == "application/json" {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	charset, given := params["charset"]
+	return err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+func decodeStrictly(body io.Reader, in any) error {
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return inputError(err)
+	}
+	switch _, err := d.Token(); {
+	case err == nil:
+		return &Error{Malformed, "more than one JSON value"}
+	case !errors.Is(err, io.EOF):
+		return inputError(err)
+	}
+	return nil
+}
+
+// inputError finds the code of what went wrong with a body.
+func inputError(err error) error {
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Error{TooLarge, "body of more than " + strconv.FormatInt(large.Limit, 10) + " bytes"}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &Error{TimedOut, "the body did not arrive in time"}
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return &Error{Malformed, "member " + strconv.Quote(wrong.Field) + ": " + wrong.Value + " where " + wrong.Type.String() + " is wanted"}
+	}
+	return &Error{Malformed, err.Error()}
+}
+
+// Codes that only HTTP has.
+const (
+	methodNotAllowed     = "method_not_allowed"
+	unsupportedMediaType = "unsupported_media_type"
+)
+
+var statusOf = map[string]int{
+	Malformed:            http.StatusBadRequest,
+	TooLarge:             http.StatusRequestEntityTooLarge,
+	NotFound:             http.StatusNotFound,
+	Invalid:              http.StatusUnprocessableEntity,
+	TimedOut:             http.StatusRequestTimeout,
+	Unavailable:          http.StatusServiceUnavailable,
+	Internal:             http.StatusInternalServerError,
+	methodNotAllowed:     http.StatusMethodNotAllowed,
+	unsupportedMediaType: http.StatusUnsupportedMediaType,
+}
+
+// refuse answers with an error. One that is not ours keeps its text to itself.
+func refuse(w http.ResponseWriter, err error) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Internal, "the operation failed"}
+	}
+	status, known := statusOf[e.Code]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	if e.Code == TimedOut {
+		w.Header().Set("Connection", "close")
+	}
+	body, err := json.Marshal(map[string]any{"error": map[string]string{"code": e.Code, "message": e.Message}})
+	if err != nil {
+		panic("an error's text as JSON: " + err.Error())
+	}
+	write(w, status, body)
+}
+
+func write(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body) // an error means that the caller has gone
+}
+
+type description struct {
+	Name    string          `json:"name"`
+	Summary string          `json:"summary"`
+	Input   json.RawMessage `json:"input"`
+	Output  json.RawMessage `json:"output"`
+}
+
+func describe(ops Registry) []description {
+	all := []description{}
+	for _, op := range ops.Operations() {
+		all = append(all, description{op.Name, op.Summary, op.Input, op.Output})
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"toll/system/opserver"
+)
+
+// Config says how a system is to be served. Zero values are those of [opserver.Config].
+type Config struct {
+	Addr     string // host:port; an empty host is 127.0.0.1
+	Unix     string // path of a socket to listen on instead
+	Envelope string // how ops is served: rest, also when empty
+	MaxBody  int64  // largest request body
+	Reply    []byte // what null answers: a whole HTTP reply
+}
+
+// Names returns the names that Start knows.
+func Names() []string { return []string{"ops", "echo", "null"} }
+
+// A server answers on a listener until it is shut down.
+type server interface {
+	Serve(l net.Listener) error
+	Shutdown(ctx context.Context) error
+}
+
+// A Running system answers until Shutdown or Close.
+type Running struct {
+	Addr string // http://host:port, tcp://host:port or unix:/path, as a driver takes it
+
+	server server
+	done   chan struct{} // closed when Serve has returned
+	err    error         // of Serve; to be read after done
+}
+
+// Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come) or null (one reply
+// to every HTTP request). It answers when Start returns. A ctx that ends afterwards changes nothing.
+func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
+	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply}
+	s, scheme, err := build(name, cfg, oc)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l, err := opserver.Listen(oc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r := &Running{Addr: address(scheme, l.Addr()), server: s, done: make(chan struct{})}
+	go func() {
+		r.err = s.Serve(l)
+		close(r.done)
+	}()
+	return r, nil
+}
+
+func build(name string, cfg Config, oc opserver.Config) (s server, scheme string, err error) {
+	if cfg.Envelope != "" && name != "ops" {
+		return nil, "", fmt.Errorf("%s has no envelope %q", name, cfg.Envelope)
+	}
+	switch name {
+	case "ops":
+		if cfg.Envelope != "" && cfg.Envelope != "rest" {
+			return nil, "", fmt.Errorf("envelope %q: want rest", cfg.Envelope)
+		}
+		ops, err := opserver.NewRegistry(opserver.Note())
+		return opserver.NewREST(oc, ops), "http", err
+	case "echo":
+		return opserver.NewEcho(oc), "tcp", nil
+	case "null":
+		return opserver.NewNull(oc), "http", nil
+	}
+	return nil, "", fmt.Errorf("system %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+func address(scheme string, a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return scheme + "://" + a.String()
+}
+
+// Shutdown stops accepting, lets the calls in flight finish until ctx ends, then breaks them off.
+func (r *Running) Shutdown(ctx context.Context) error {
+	err := r.server.Shutdown(ctx)
+	<-r.done
+	return err
+}
+
+// Close stops at once.
+func (r *Running) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Wait waits until the system has stopped and returns why, nil after Shutdown or Close.
+func (r *Running) Wait() error {
+	<-r.done
+	return r.err
+}
