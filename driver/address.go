@@ -42,7 +42,7 @@ func hostAddress(u *url.URL) (address, error) {
 	ports := map[string]string{"http": "80", "https": "443", "tcp": ""}
 	port, known := ports[u.Scheme]
 	if !known {
-		return address{}, fmt.Errorf("address %q: want http://, https://, tcp:// or unix:", u)
+		return address{}, fmt.Errorf("address %q: want unix:/path, or http, https or tcp with host and port", u)
 	}
 	if u.Port() != "" {
 		port = u.Port()

@@ -86,7 +86,7 @@ func TestEchoNamesEachFailureAndRecovers(t *testing.T) {
 				t.Parallel()
 				timeout := 10 * time.Second
 				if tt.want == record.Timeout {
-					timeout = 100 * time.Millisecond
+					timeout = 500 * time.Millisecond
 				}
 				c := open(t, &driver.Echo{Addr: serveEcho(t, network, tt.first), Timeout: timeout})
 				if err := call(t, c); kind(err) != tt.want {

@@ -77,7 +77,7 @@ func checkStatus(status int, body []byte) error {
 // NoteReply returns the whole HTTP reply to the call of note with the given id and a note of n bytes, for a null target:
 // with [REST].ConstantID set to the id, it passes for an answer.
 func NoteReply(id int64, n int) []byte {
-	body := appendNote(nil, id, noteText(n))
+	body := appendNote(nil, id, []byte(noteText(n)))
 	body = append(body[:len(body)-1], `,"status":"done","owner":"toll"}`...)
 	b := []byte("HTTP/1.1 200 OK\r\nContent-Length: ")
 	b = strconv.AppendInt(b, int64(len(body)), 10)

@@ -405,7 +405,7 @@ func parseInt(b []byte) (int64, bool) {
 }
 
 // appendNote appends the input of note: the given id and note.
-func appendNote(b []byte, id int64, note string) []byte {
+func appendNote(b []byte, id int64, note []byte) []byte {
 	b = append(b, `{"id":`...)
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"note":`...)
@@ -414,22 +414,20 @@ func appendNote(b []byte, id int64, note string) []byte {
 }
 
 // appendString appends s as a JSON string.
-func appendString(b []byte, s string) []byte {
+func appendString(b, s []byte) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
-	start := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
+	for {
+		plain := plainEnd(s, 0)
+		b = append(b, s[:plain]...)
+		if plain == len(s) {
+			return append(b, '"')
 		}
-		b = append(b, s[start:i]...)
-		if start = i + 1; c < ' ' {
+		if c := s[plain]; c < ' ' {
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		} else {
 			b = append(b, '\\', c)
 		}
+		s = s[plain+1:]
 	}
-	b = append(b, s[start:]...)
-	return append(b, '"')
 }

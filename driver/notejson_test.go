@@ -108,14 +108,14 @@ func TestNoteScannerErrors(t *testing.T) {
 
 func TestAppendNoteIsWhatEncodingJSONWrites(t *testing.T) {
 	for _, note := range []string{"", noteText(32), noteText(65536), "\"\\ \x00\x1f é😀"} {
-		got := appendNote(nil, -12, note)
+		got := appendNote(nil, -12, []byte(note))
 		var in noteIn
 		if err := json.Unmarshal(got, &in); err != nil || in != (noteIn{-12, note}) {
 			t.Errorf("note %.40q: %.80q reads back as %.80q, %v", note, got, in.Note, err)
 		}
 	}
 	want, _ := json.Marshal(noteIn{firstID, noteText(4096)})
-	if got := appendNote(nil, firstID, noteText(4096)); !bytes.Equal(got, want) {
+	if got := appendNote(nil, firstID, []byte(noteText(4096))); !bytes.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

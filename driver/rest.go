@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -71,6 +72,7 @@ func (r *REST) openRaw(ctx context.Context, cfg ConnConfig, path string) (load.C
 		return nil, err
 	}
 	c := &rawNote{noteCall: r.noteCall(), conn: conn}
+	c.text = []byte(c.note)
 	c.req = RawRequest{Method: "POST", Path: path, Header: "Content-Type: application/json\r\n"}
 	if r.Cold {
 		return &cold{c, conn.Close}, nil
@@ -81,6 +83,7 @@ func (r *REST) openRaw(ctx context.Context, cfg ConnConfig, path string) (load.C
 // A rawNote is the Caller over our own client.
 type rawNote struct {
 	noteCall
+	text []byte // the note
 	conn *Conn
 	req  RawRequest
 	json noteScanner
@@ -89,7 +92,7 @@ type rawNote struct {
 // Call makes one call.
 func (c *rawNote) Call(ctx context.Context, _ record.Mark) error {
 	c.id += c.step
-	c.req.Body = appendNote(c.req.Body[:0], c.id, c.note)
+	c.req.Body = appendNote(c.req.Body[:0], c.id, c.text)
 	reply, err := c.conn.Do(ctx, &c.req)
 	if err != nil {
 		return err
@@ -101,7 +104,7 @@ func (c *rawNote) Call(ctx context.Context, _ record.Mark) error {
 	if err != nil {
 		return record.Fail(record.BadReply, err)
 	}
-	return c.judge(got.failed, got.id, string(got.note) == c.note, string(got.status) == statusDone)
+	return c.judge(got.failed, got.id, bytes.Equal(got.note, c.text), string(got.status) == statusDone)
 }
 
 // Close closes the connection.

@@ -114,7 +114,7 @@ func TestRESTNamesEachFailureAndRecovers(t *testing.T) {
 				t.Parallel()
 				timeout := 10 * time.Second
 				if tt.want == record.Timeout {
-					timeout = 100 * time.Millisecond
+					timeout = 500 * time.Millisecond
 				}
 				f := serve(t, "tcp", tt.first)
 				c := open(t, &driver.REST{Addr: f.addr(), Client: client, Note: 32, MaxBody: 4096, Timeout: timeout})

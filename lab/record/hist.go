@@ -96,7 +96,8 @@ func (h *Hist) Quantile(q float64) int64 {
 	if h.count == 0 {
 		return 0
 	}
-	rank := min(max(int64(math.Ceil(q*float64(h.count))), 1), h.count)
+	// The millionth keeps 0.999 × 50,000 from becoming rank 49,951 because 0.999 is not exact.
+	rank := int64(math.Ceil(q*float64(h.count) - 1e-6))
 	return h.AtRank(rank)
 }
 

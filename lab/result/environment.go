@@ -1,7 +1,7 @@
 package result
 
-// Environment is the machine, as far as it could be seen, with host name and paths left out. What can't be seen is null or
-// absent and named in NotVisible.
+// Environment is the machine, as far as it could be seen, with host name and paths left out. What is null or empty is named
+// in NotVisible, "field: reason"; a limit that is not set is null as well, and its reason says so.
 type Environment struct {
 	MachineKey string       `json:"machine_key"` // rounded facts only: the same machine type gives the same key
 	CPU        CPU          `json:"cpu"`
@@ -23,8 +23,8 @@ type CPU struct {
 	Affinity   *int     `json:"affinity"` // processors this process may use
 	NUMANodes  *int     `json:"numa_nodes"`
 	SMT        *bool    `json:"smt"`
-	MHz        *float64 `json:"mhz"`
-	Governor   string   `json:"governor"`
+	MHz        *float64 `json:"mhz"`      // the most that the driver allows, else the speed seen, else CPUID's word
+	Governor   string   `json:"governor"` // all that are in force, with commas
 	Turbo      *bool    `json:"turbo"`
 }
 
@@ -39,7 +39,7 @@ type OS struct {
 	Mitigations map[string]string `json:"mitigations"`
 }
 
-// Cgroup is what limits this process.
+// Cgroup is what limits this process: the smallest limit of its group and all groups above it that can be seen.
 type Cgroup struct {
 	Version  string   `json:"version"` // v1 | v2 | hybrid | none
 	CPUs     *float64 `json:"cpus"`
@@ -56,7 +56,8 @@ type ClientLimits struct {
 	PortRange  string  `json:"port_range"`
 }
 
-// LabCost is what the lab itself costs on this machine, measured before the run.
+// LabCost is what the lab itself costs on this machine, measured before the run: the cheapest of several batches, and how
+// late about 60 short sleeps ended, whose p99 is therefore the largest.
 type LabCost struct {
 	ClockNS      float64 `json:"clock_ns"`      // one pair of clock readings: what every window holds beside the call
 	ClockStepNS  float64 `json:"clock_step_ns"` // the smallest step the clock was seen to make

@@ -96,14 +96,15 @@ func listen(cfg Config) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
-// newHTTP returns a net/http server with cfg's bounds.
+// newHTTP returns a net/http server with cfg's bounds. net/http counts the time for writing from the end of the head, so
+// the time that the body may take comes on top: else a body that is too slow could not be told so.
 func newHTTP(cfg Config, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		MaxHeaderBytes:    cfg.MaxHead,
 		ReadHeaderTimeout: cfg.HeadTimeout,
 		ReadTimeout:       cfg.ReadTimeout,
-		WriteTimeout:      cfg.WriteTimeout,
+		WriteTimeout:      cfg.ReadTimeout + cfg.WriteTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}

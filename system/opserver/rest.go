@@ -11,17 +11,20 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
 // A REST serves a registry as JSON over HTTP: POST /v1/NAME calls an operation, GET /v1/ops lists them, GET /healthz
 // answers. Input is strict: one JSON value, no unknown member, nothing behind it. A refusal is
 // {"error":{"code","message"}} under a status that fits.
 type REST struct {
-	cfg      Config
-	server   *http.Server
-	routes   map[string]route
-	draining atomic.Bool
+	cfg    Config
+	server *http.Server
+	routes map[string]route
+	drain  *drain
+
+	mu       sync.Mutex
+	listener net.Listener // guarded by mu
 }
 
 // A route is what a path does.
@@ -32,7 +35,7 @@ type route struct {
 
 // NewREST makes a server of ops. Of cfg it uses the bounds; where to listen is up to the listener that Serve is given.
 func NewREST(cfg Config, ops Registry) *REST {
-	s := &REST{cfg: cfg.withDefaults(), routes: map[string]route{}}
+	s := &REST{cfg: cfg.withDefaults(), routes: map[string]route{}, drain: newDrain()}
 	s.server = newHTTP(s.cfg, s)
 	s.routes["/healthz"] = route{"GET", func(http.ResponseWriter, *http.Request) (any, error) {
 		return map[string]string{"status": "ok"}, nil
@@ -50,24 +53,61 @@ func NewREST(cfg Config, ops Registry) *REST {
 
 // Serve answers on l until Shutdown, and then returns nil.
 func (s *REST) Serve(l net.Listener) error {
-	if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	l = &onceListener{Listener: l, close: sync.OnceValue(l.Close)}
+	s.mu.Lock()
+	s.listener = l
+	s.mu.Unlock()
+	if s.drain.started() {
+		return l.Close()
+	}
+	if err := s.server.Serve(l); !s.drain.started() {
 		return err
 	}
 	return nil
 }
 
-// Shutdown stops accepting and refuses new requests, waits for those in flight until ctx ends, then breaks them off.
+// Shutdown stops accepting, answers what is in flight and refuses with 503 what still comes over open connections, until
+// ctx ends; then it breaks off the rest. (Shutdown of net/http alone would close those connections without a word.)
 func (s *REST) Shutdown(ctx context.Context) error {
-	s.draining.Store(true)
-	err := s.server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, s.server.Close())
+	s.drain.begin()
+	err := s.stopListening()
+	s.server.SetKeepAlivesEnabled(false)
+	late := s.drain.wait(ctx)
+	if late == nil {
+		late = s.server.Shutdown(ctx)
 	}
-	return err
+	if late != nil {
+		s.server.Close()
+	}
+	return errors.Join(err, late)
 }
+
+func (s *REST) stopListening() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
+
+// A onceListener may be closed by us and by net/http.
+type onceListener struct {
+	net.Listener
+	close func() error
+}
+
+// Close closes the listener the first time.
+func (l *onceListener) Close() error { return l.close() }
 
 // ServeHTTP answers one request.
 func (s *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.drain.leave()
+	if !s.drain.enter() {
+		w.Header().Set("Connection", "close")
+		refuse(w, &Error{Unavailable, "shutting down"})
+		return
+	}
 	out, err := s.route(w, r)
 	if err != nil {
 		refuse(w, err)
@@ -82,10 +122,6 @@ func (s *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *REST) route(w http.ResponseWriter, r *http.Request) (any, error) {
-	if s.draining.Load() {
-		w.Header().Set("Connection", "close")
-		return nil, &Error{Unavailable, "shutting down"}
-	}
 	to, ok := s.routes[r.URL.Path]
 	if !ok {
 		return nil, &Error{NotFound, "nothing at this path"}

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !windows
+
+package env
+
+func (s *system) ask() {}

@@ -1,0 +1,351 @@
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toll/lab"
+	"toll/lab/check"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/record"
+	"toll/lab/result"
+)
+
+// A fake is a contender in virtual time: a call takes about base, and the machine's drift is the same for all.
+type fake struct {
+	name, role string
+	base       time.Duration
+	fail       func(call int) error // nil for none
+	openErr    error
+	stopErr    error
+}
+
+type fakeCaller struct {
+	f     *fake
+	rnd   *rand.Rand
+	calls int
+	start time.Time
+}
+
+func (c *fakeCaller) Call(_ context.Context, m record.Mark) error {
+	c.calls++
+	drift := 1 + .1*time.Since(c.start).Seconds()
+	time.Sleep(time.Duration(float64(c.f.base) * drift * (1 + .1*c.rnd.Float64())))
+	if c.f.fail != nil {
+		return c.f.fail(c.calls)
+	}
+	return nil
+}
+
+// house opens fakes and counts what is started and stopped.
+type house struct {
+	fakes            []*fake
+	start            time.Time
+	mu               sync.Mutex
+	started, stopped int
+	settings         []lab.Setting
+}
+
+type fakeProcess struct {
+	h   *house
+	err error
+}
+
+func (p fakeProcess) Usage() (lab.Usage, error) {
+	cpu := time.Since(p.h.start) / 10
+	return lab.Usage{CPU: cpu, User: cpu / 2, System: cpu / 2, RSSPeak: 10 << 20, Threads: 5}, nil
+}
+
+func (p fakeProcess) Counters(context.Context) (lab.Counters, error) {
+	return lab.Counters{}, errors.New("it does not say")
+}
+
+func (p fakeProcess) Stop(context.Context) error {
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	p.h.stopped++
+	return p.err
+}
+
+func (h *house) Open(_ context.Context, s lab.Setting) (lab.Set, error) {
+	h.settings = append(h.settings, s)
+	var set lab.Set
+	for i, f := range h.fakes {
+		if slices.Contains(s.Skip, f.name) {
+			continue
+		}
+		h.started++
+		seed := uint64(s.Seed) + uint64(i)
+		var out, in int64
+		target := load.TargetFunc(func(context.Context) (load.Caller, error) {
+			return &fakeCaller{f: f, rnd: rand.New(rand.NewPCG(seed, 9)), start: h.start}, f.openErr
+		})
+		set.Entries = append(set.Entries, lab.Entry{
+			Contender: result.Contender{Name: f.name, Language: "go"}, Role: f.role, Connections: "per-caller",
+			Target: target, Metered: target,
+			Wire: func() (int64, int64) {
+				out, in = out+20_000, in+10_000
+				return out, in
+			},
+			Process: fakeProcess{h, f.stopErr},
+		})
+	}
+	return set, nil
+}
+
+func standard() []*fake {
+	return []*fake{
+		{name: "rest", role: result.Baseline, base: 100 * time.Microsecond},
+		{name: "rest", role: result.Control, base: 100 * time.Microsecond},
+		{name: "rest-raw", base: 60 * time.Microsecond},
+		{name: "floor", role: result.Floor, base: 40 * time.Microsecond},
+		{name: "null", role: result.Null, base: 45 * time.Microsecond},
+	}
+}
+
+func thePlan() plan.Plan {
+	return plan.Plan{
+		Schema: plan.Schema, Benchmark: "transport", Cases: []string{"call/32B"}, Phases: []string{"tcp"},
+		Contenders: []string{"rest", "rest-raw", "floor", "null"}, Baseline: "rest",
+		Thresholds: []string{"rest-raw ratio <= 0.7", "rest-raw p50 < 1"},
+	}
+}
+
+func settings() plan.Settings {
+	return plan.Settings{
+		Model: plan.Closed, Order: plan.Shuffled, Concurrency: []int{1}, Rounds: 5, Blocks: 20, Calls: 100, Warmup: 50,
+		Timeout: plan.Duration(time.Second),
+	}
+}
+
+// run conducts a plan over fakes in virtual time.
+func run(ctx context.Context, t *testing.T, h *house, s plan.Settings, o lab.Options) (*result.Document, error) {
+	t.Helper()
+	h.start = time.Now()
+	o.Settings, o.Claimed, o.Seed = s, settings(), 42
+	o.Hop, o.Limits = result.Hop{Kind: "loopback"}, result.Limits{Mechanism: "none"}
+	return lab.Run(ctx, thePlan(), h, o)
+}
+
+func row(t *testing.T, d *result.Document, name, role string) *result.Row {
+	t.Helper()
+	for i := range d.Rows {
+		if d.Rows[i].Contender.Name == name && d.Rows[i].Role == role {
+			return &d.Rows[i]
+		}
+	}
+	t.Fatalf("no row %s %q", name, role)
+	return nil
+}
+
+func TestARunGivesAPublishableDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{fakes: standard()}
+		samples := 0
+		d, err := run(t.Context(), t, h, settings(), lab.Options{Samples: func(s lab.Samples) error {
+			for _, st := range s.Stretches {
+				samples += len(st.Raw)
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range check.Rules(d) {
+			t.Error(v)
+		}
+		if !d.Verdict.Publishable || len(d.Method.Deviations) != 0 {
+			t.Errorf("verdict %+v, deviations %v", d.Verdict, d.Method.Deviations)
+		}
+		raw := row(t, d, "rest-raw", "")
+		if q := raw.Ratio; q == nil || q.Value < .58 || q.Value > .62 || *q.Hi > .65 || q.Blocks != 20 || raw.Rank != "1" {
+			t.Errorf("rest-raw: ratio %+v, rank %q", raw.Ratio, raw.Rank)
+		}
+		if c := row(t, d, "rest", result.Control); *c.Ratio.Lo > 1 || *c.Ratio.Hi < 1 || c.Rank != "" {
+			t.Errorf("control: %+v, rank %q", c.Ratio, c.Rank)
+		}
+		if raw.Ops != 2000 || raw.Latency.P99 == nil || raw.Latency.P999 != nil || len(raw.Rounds) != 5 || *raw.Little < .99 || *raw.Little > 1.01 {
+			t.Errorf("rest-raw: %d calls, p99 %v, p999 %v, %d rounds, Little %v", raw.Ops, raw.Latency.P99, raw.Latency.P999, len(raw.Rounds), *raw.Little)
+		}
+		if raw.WireBytes == nil || raw.WireBytes.Out != 100 || raw.WireBytes.In != 50 {
+			t.Errorf("20,000 and 10,000 bytes over 200 calls: %+v", raw.WireBytes)
+		}
+		if samples != 5*2000 {
+			t.Errorf("%d raw samples, want those of five rows", samples)
+		}
+		if h.started != 25 || h.stopped != 25 {
+			t.Errorf("%d processes started, %d stopped; five contenders in five rounds", h.started, h.stopped)
+		}
+		if d.Method.Hop.MeasuredRTT == nil || *d.Method.Hop.MeasuredRTT < .04 || *d.Method.Hop.MeasuredRTT > .06 {
+			t.Errorf("measured RTT %v", d.Method.Hop.MeasuredRTT)
+		}
+		if len(d.Thresholds) != 2 || !d.Thresholds[0].Passed || d.Thresholds[1].Passed {
+			t.Errorf("thresholds %+v", d.Thresholds)
+		}
+	})
+}
+
+func TestTheSameSeedGivesTheSameOrder(t *testing.T) {
+	slots := func(t *testing.T) (out []int) {
+		synctest.Test(t, func(t *testing.T) {
+			d, err := run(t.Context(), t, &house{fakes: standard()}, settings(), lab.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range row(t, d, "rest", result.Baseline).Rounds {
+				for _, b := range x.Blocks {
+					out = append(out, b.Slot)
+				}
+			}
+		})
+		return out
+	}
+	if a, b := slots(t), slots(t); !slices.Equal(a, b) || len(a) != 20 {
+		t.Errorf("slots %v and %v", a, b)
+	}
+}
+
+func TestAContenderThatFailsLeavesTheOthersIntact(t *testing.T) {
+	dies := func(n int) error {
+		if n > 60 {
+			return record.Fail(record.Closed, errors.New("gone"))
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		change func(*fake)
+		want   string
+		rows   int // of all five
+	}{
+		"refuses":        {func(f *fake) { f.openErr = errors.New("connection refused") }, "connecting: connection refused", 4},
+		"dies in warmup": {func(f *fake) { f.fail = func(int) error { return record.Fail(record.Closed, errors.New("gone")) } }, "warming up: 5 calls in a row got no reply; the last: closed: gone", 4},
+		"dies in blocks": {func(f *fake) { f.fail = dies }, "in round 1: 5 calls in a row got no reply; the last: closed: gone", 5},
+		"leaks a child":  {func(f *fake) { f.stopErr = errors.New("left a process running: 77 sleep 1000; killed it") }, "left a process running: 77 sleep 1000; killed it", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &house{fakes: standard()}
+				c.change(h.fakes[2])
+				d, err := run(t.Context(), t, h, settings(), lab.Options{})
+				if !errors.Is(err, lab.ErrIncomplete) {
+					t.Fatalf("error %v", err)
+				}
+				if len(d.Rows) != c.rows {
+					t.Errorf("%d rows, want %d", len(d.Rows), c.rows)
+				}
+				if !slices.ContainsFunc(d.Gaps, func(g result.Gap) bool {
+					return g.Row == "call/32B tcp rest-raw" && strings.Contains(g.Reason, c.want)
+				}) {
+					t.Errorf("no gap says %q: %v", c.want, d.Gaps)
+				}
+				if q := row(t, d, "rest", result.Control); q.Ops != 2000 || q.Ratio == nil || q.Ratio.Blocks != 20 {
+					t.Errorf("the control's row is not intact: %d calls, %+v", q.Ops, q.Ratio)
+				}
+				if h.started != h.stopped || h.started != 25-4 {
+					t.Errorf("%d started, %d stopped; a failed contender is not started again", h.started, h.stopped)
+				}
+				for _, v := range check.Rules(d) {
+					t.Error(v)
+				}
+			})
+		})
+	}
+}
+
+func TestWrongRepliesAreFailuresAndNeverLatencies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{fakes: standard()}
+		h.fakes[2].fail = func(n int) error {
+			if n%2 == 0 {
+				return record.Fail(record.WrongID, errors.New("7 instead of 8"))
+			}
+			return nil
+		}
+		d, err := run(t.Context(), t, h, settings(), lab.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := row(t, d, "rest-raw", "")
+		if r.OK != 1000 || r.Failed[record.WrongID] != 1000 || r.Histogram.Count != 1000 || r.Verified != 1000 {
+			t.Errorf("%d successes, failures %v, %d latencies", r.OK, r.Failed, r.Histogram.Count)
+		}
+		for _, v := range check.Rules(d) {
+			t.Error(v)
+		}
+	})
+}
+
+func TestAnInterruptedRunIsAPartialResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := &house{fakes: standard()}
+		n := 0
+		d, err := run(ctx, t, h, settings(), lab.Options{Progress: func(lab.Progress) {
+			if n++; n == 10 {
+				cancel()
+			}
+		}})
+		if err != nil || d == nil || !d.Partial || d.Verdict.Publishable {
+			t.Fatalf("%v, %+v", err, d)
+		}
+		if len(d.Method.Deviations) != 1 || d.Method.Deviations[0].What != "completed" {
+			t.Errorf("deviations %v", d.Method.Deviations)
+		}
+		if r := row(t, d, "rest", result.Baseline); r.Ops != 1000 {
+			t.Errorf("%d calls; ten blocks were done", r.Ops)
+		}
+		if h.started != h.stopped {
+			t.Errorf("%d started, %d stopped", h.started, h.stopped)
+		}
+		for _, v := range check.Rules(d) {
+			t.Error(v)
+		}
+	})
+}
+
+func TestWhatRanDifferentlyIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settings()
+		s.Blocks, s.Rounds, s.Order = 5, 1, plan.Fixed
+		d, err := run(t.Context(), t, &house{fakes: standard()}, s, lab.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var what []string
+		for _, v := range d.Method.Deviations {
+			what = append(what, v.What)
+		}
+		if !slices.Equal(what, []string{"order", "rounds", "blocks"}) {
+			t.Errorf("deviations of %v", what)
+		}
+		if q := row(t, d, "rest-raw", "").Ratio; q.Lo != nil || q.Blocks != 5 {
+			t.Errorf("five blocks give no interval: %+v", q)
+		}
+		for _, v := range check.Rules(d) {
+			if v.Rule != 4 { // without an interval the control shows no noise floor
+				t.Error(v)
+			}
+		}
+	})
+}
+
+func TestNothingMeasuredIsAnErrorThatSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{fakes: standard()}
+		for _, f := range h.fakes {
+			f.openErr = errors.New("no such host")
+		}
+		d, err := run(t.Context(), t, h, settings(), lab.Options{})
+		if d != nil || err == nil || !strings.Contains(err.Error(), "rest-raw: connecting: no such host") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package system_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toll/system"
+)
+
+// connect dials an address as Start gives it.
+func connect(t *testing.T, addr, scheme string) net.Conn {
+	t.Helper()
+	network, where := "tcp", strings.TrimPrefix(addr, scheme+"://")
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, where = "unix", path
+	} else if where == addr {
+		t.Fatalf("address %q, want scheme %s", addr, scheme)
+	}
+	nc, err := net.Dial(network, where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
+	const request = "POST /v1/note HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":314}"
+	want := map[string]struct{ scheme, reply string }{
+		"ops":  {"http", `{"id":314,"note":"","status":"done","owner":"toll"}`},
+		"echo": {"tcp", `{"id":314}`},
+		"null": {"http", "canned"},
+	}
+	if len(want) != len(system.Names()) {
+		t.Errorf("systems %v, want %d", system.Names(), len(want))
+	}
+	for _, name := range system.Names() {
+		for _, unix := range []string{"", filepath.Join(t.TempDir(), "s")} {
+			r, err := system.Start(t.Context(), name, system.Config{Unix: unix, Reply: []byte("canned")})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			nc := connect(t, r.Addr, want[name].scheme)
+			io.WriteString(nc, request)
+			nc.(interface{ CloseWrite() error }).CloseWrite()
+			got, err := io.ReadAll(nc)
+			if err != nil || !strings.HasSuffix(string(got), want[name].reply) {
+				t.Errorf("%s: got %q, %v, want %q", name, got, err, want[name].reply)
+			}
+			if err := r.Shutdown(t.Context()); err != nil {
+				t.Errorf("%s: shutdown: %v", name, err)
+			}
+			if err := r.Wait(); err != nil {
+				t.Errorf("%s: wait: %v", name, err)
+			}
+			if _, err := os.Lstat(unix); unix != "" && !os.IsNotExist(err) {
+				t.Errorf("%s leaves its socket: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		ctx  context.Context
+		name string
+		cfg  system.Config
+		want string
+	}{
+		{t.Context(), "rest", system.Config{}, `system "rest": want one of ops, echo, null`},
+		{t.Context(), "ops", system.Config{Envelope: "soap"}, `envelope "soap": want rest`},
+		{t.Context(), "echo", system.Config{Envelope: "rest"}, `echo has no envelope "rest"`},
+		{t.Context(), "ops", system.Config{Addr: "x"}, "ops: listen: address x: missing port in address"},
+		{ended, "ops", system.Config{}, "context canceled"},
+	} {
+		_, err := system.Start(tt.ctx, tt.name, tt.cfg)
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s %+v: got %v, want %s", tt.name, tt.cfg, err, tt.want)
+		}
+	}
+}
+
+func TestCloseStopsAtOnce(t *testing.T) {
+	for _, name := range system.Names() {
+		r, err := system.Start(t.Context(), name, system.Config{Envelope: map[string]string{"ops": "rest"}[name]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc := connect(t, r.Addr, strings.Split(r.Addr, ":")[0])
+		for range 2 {
+			if err := r.Close(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n, err := nc.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: %d bytes after closing", name, n)
+		}
+	}
+}
+
+func TestStatsTellTheContract(t *testing.T) {
+	before := system.Stats()
+	kept := make([][]byte, 1000)
+	for i := range kept {
+		kept[i] = make([]byte, 1000)
+	}
+	after := system.Stats()
+	if after.Allocs-before.Allocs < 1000 || after.AllocBytes-before.AllocBytes < 1e6 || after.Heap == 0 || after.GOMAXPROCS < 1 {
+		t.Errorf("before %+v, after a thousand allocations %+v", before, after)
+	}
+	b, err := json.Marshal(system.Usage{Allocs: 1, AllocBytes: 2, Heap: 3, GC: 4, GOMAXPROCS: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`{"allocs":1,"alloc_bytes":2,"heap":3,"gc":4,"gomaxprocs":5}`, string(b)); diff != "" {
+		t.Error(diff)
+	}
+	_ = kept
+}
+
+func TestLargestNoteFits(t *testing.T) {
+	r, err := system.Start(t.Context(), "ops", system.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	body := `{"id":1,"note":"` + strings.Repeat("n", 64<<10) + `"}`
+	resp, err := http.Post(r.Addr+"/v1/note", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 || len(got) < 64<<10 {
+		t.Errorf("status %d, %d bytes, %v", resp.StatusCode, len(got), err)
+	}
+}
