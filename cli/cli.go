@@ -92,7 +92,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		kong.Description("toll measures what an agent pays to call an operation, and says how far the number can be trusted."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(c int) { panic(exited(c)) }),
-		kong.UsageOnMissing(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
 	)

@@ -78,7 +78,7 @@ func (r *run) settings() []Setting {
 		for _, ph := range phases {
 			for _, n := range r.o.Settings.Concurrency {
 				for i := range r.o.Settings.Rounds {
-					out = append(out, Setting{c, ph, n, i + 1, rnd.Int64N(1 << 53)})
+					out = append(out, Setting{Case: c, Phase: ph, Concurrency: n, Round: i + 1, Seed: rnd.Int64N(1 << 53)})
 				}
 			}
 		}

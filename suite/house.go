@@ -36,7 +36,8 @@ type seat struct {
 	contender result.Contender
 	role      string
 	spec      func() (contender.Spec, error)
-	target    func(addr string, wire *driver.Wire) load.Target
+	target    func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
+	engine    func(p *contender.Process) load.Target                 // or asks it over its standard input; it times itself
 }
 
 func (s seat) label() string {
@@ -98,14 +99,15 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.CommandSHA256 == "" {
 		c.CommandSHA256 = spec.Digest()
 	}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: "per-caller", Process: process{p}}
+	if s.engine != nil {
+		e.Connections, e.CalleeClock, e.Target = "shared", true, s.engine(p)
+		return e, nil
+	}
 	wire := new(driver.Wire)
-	return &lab.Entry{
-		Contender: c, Role: s.role, Connections: "per-caller",
-		Target:  s.target(ready.Addr, nil),
-		Metered: s.target(ready.Addr, wire),
-		Wire:    func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
-		Process: process{p},
-	}, nil
+	e.Target, e.Metered = s.target(ready, nil), s.target(ready, wire)
+	e.Wire = func() (out, in int64) { return wire.Out.Load(), wire.In.Load() }
+	return e, nil
 }
 
 // process is a contender's process as the lab sees it.
@@ -122,6 +124,9 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 	s, err := p.p.Stats(ctx)
 	if err != nil {
 		return lab.Counters{}, err
+	}
+	if !s.AllocsKnown {
+		return lab.Counters{}, errors.New("its stats do not count allocations")
 	}
 	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
 }

@@ -52,9 +52,9 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 
 // seat describes one contender of ours.
 func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
-	rest := func(client string, constant int64) func(string, *driver.Wire) load.Target {
-		return func(addr string, wire *driver.Wire) load.Target {
-			return &driver.REST{Addr: addr, Client: client, Note: note, Seed: uint64(s.Seed), ConstantID: constant, Wire: wire}
+	rest := func(client string, constant int64) func(contender.Ready, *driver.Wire) load.Target {
+		return func(r contender.Ready, wire *driver.Wire) load.Target {
+			return &driver.REST{Addr: r.Addr, Client: client, Note: note, Seed: uint64(s.Seed), ConstantID: constant, Wire: wire}
 		}
 	}
 	out := seat{contender: result.Contender{Name: name, Language: "go"}}
@@ -78,8 +78,8 @@ func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 	case "floor":
 		out.contender.SDK = "raw socket, echo"
 		out.role = result.Floor
-		out.target = func(addr string, wire *driver.Wire) load.Target {
-			return &driver.Echo{Addr: addr, Size: min(floorHead+note, 64<<10), Seed: uint64(s.Seed), Wire: wire}
+		out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
+			return &driver.Echo{Addr: r.Addr, Size: min(floorHead+note, 64<<10), Seed: uint64(s.Seed), Wire: wire}
 		}
 		serve = []string{"echo"}
 	default:
@@ -106,27 +106,35 @@ func (t transport) guests(s lab.Setting, note int) (seats []seat, gaps []result.
 		switch {
 		case m.Driver != "rest":
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark calls by rest", m.Driver)))
-			continue
 		case s.Phase == "unix":
 			gaps = append(gaps, gap(s, m.Name, "its manifest gives no unix socket"))
-			continue
+		default:
+			seats = append(seats, guest(s, m, note))
 		}
-		seats = append(seats, seat{
-			contender: result.Contender{
-				Name: m.Name, Version: m.Version, Language: m.Language, SDK: "net/http client", CommandSHA256: m.Digest(),
-			},
-			spec: m.Spec,
-			target: func(addr string, wire *driver.Wire) load.Target {
-				return &driver.REST{Addr: addr, Client: driver.ClientHTTP, Note: note, Seed: uint64(s.Seed), Wire: wire}
-			},
-		})
 	}
 	return seats, gaps
 }
 
+func guest(s lab.Setting, m contender.Manifest, note int) seat {
+	out := seat{
+		contender: result.Contender{Name: m.Name, Version: m.Version, Language: m.Language, SDK: "net/http client", CommandSHA256: m.Digest()},
+		spec:      m.Spec,
+		target: func(r contender.Ready, wire *driver.Wire) load.Target {
+			return &driver.REST{Addr: r.Addr, Path: r.Path, Client: driver.ClientHTTP, Note: note, Seed: uint64(s.Seed), Wire: wire}
+		},
+	}
+	if m.SDK != "" {
+		out.contender.SDK += ", " + m.SDK
+	}
+	return out
+}
+
 // noteBytes returns how many bytes of note a case sends.
-func noteBytes(name string) (int, error) {
-	size, ok := strings.CutPrefix(name, "call/")
+func noteBytes(name string) (int, error) { return sizeOf(name, "call/") }
+
+// sizeOf parses the size of a case such as call/32B or call/4KiB.
+func sizeOf(name, prefix string) (int, error) {
+	size, ok := strings.CutPrefix(name, prefix)
 	unit := 1
 	if kib, found := strings.CutSuffix(size, "KiB"); found {
 		size, unit = kib, 1024
@@ -136,7 +144,7 @@ func noteBytes(name string) (int, error) {
 	}
 	n, err := strconv.Atoi(size)
 	if !ok || err != nil || n < 0 || n*unit > 64<<10 {
-		return 0, fmt.Errorf("case %q is none of the benchmark transport; expected call/0B, call/32B, call/4KiB or call/64KiB", name)
+		return 0, fmt.Errorf("case %q is none of this benchmark; expected a size up to 64 KiB, such as %s32B or %s4KiB", name, prefix, prefix)
 	}
 	return n * unit, nil
 }

@@ -164,6 +164,9 @@ func (p *Plan) check() (path, msg string) {
 		items []string
 	}{{"cases", p.Cases}, {"phases", p.Phases}, {"contenders", p.Contenders}} {
 		for i, item := range list.items {
+			if item == "" {
+				return fmt.Sprintf("$.%s[%d]", list.name, i), list.name + " holds an empty name; a contender called null is written \"null\""
+			}
 			if slices.Contains(list.items[:i], item) {
 				return fmt.Sprintf("$.%s[%d]", list.name, i), fmt.Sprintf("%s: %q stands twice", list.name, item)
 			}
@@ -174,12 +177,15 @@ func (p *Plan) check() (path, msg string) {
 			return fmt.Sprintf("$.thresholds[%d]", i), err.Error()
 		}
 	}
-	for prefix, s := range map[string]*Settings{"$": &p.Settings, "$.full": p.Full, "$.claims": p.Claims} {
-		if s == nil {
+	for _, part := range []struct {
+		prefix string
+		s      *Settings
+	}{{"$", &p.Settings}, {"$.full", p.Full}, {"$.claims", p.Claims}} {
+		if part.s == nil {
 			continue
 		}
-		if field, msg := p.Settings.With(s).check(); msg != "" {
-			return prefix + "." + field, msg
+		if field, msg := p.Settings.With(part.s).check(); msg != "" {
+			return part.prefix + "." + field, msg
 		}
 	}
 	return "", ""
@@ -214,9 +220,12 @@ func (s Settings) check() (field, msg string) {
 	if s.Blocks < s.Rounds {
 		return "blocks", fmt.Sprintf("%d blocks can't be dealt over %d rounds; expected at least one a round", s.Blocks, s.Rounds)
 	}
-	for name, d := range map[string]Duration{"duration": s.Duration, "timeout": s.Timeout} {
-		if d < 0 || time.Duration(d) > maxDuration {
-			return name, fmt.Sprintf("%s is %v; expected more than 0 and at most %v", name, time.Duration(d), maxDuration)
+	for _, f := range []struct {
+		name string
+		v    Duration
+	}{{"duration", s.Duration}, {"timeout", s.Timeout}} {
+		if f.v < 0 || time.Duration(f.v) > maxDuration {
+			return f.name, fmt.Sprintf("%s is %v; expected more than 0 and at most %v", f.name, time.Duration(f.v), maxDuration)
 		}
 	}
 	return "", ""

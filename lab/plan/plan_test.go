@@ -54,6 +54,7 @@ func TestABadPlanNamesFileLineColumnAndWhatWasExpected(t *testing.T) {
 		"baseline unknown":   {"baseline: rest", "baseline: grpc", `p.yaml:6:11: baseline "grpc" is not among the contenders rest, rest-raw, floor`},
 		"zero concurrency":   {"concurrency: [1, 8]", "concurrency: [1, 0]", "p.yaml:11:20: concurrency is 0; expected 1 to 10000"},
 		"twice":              {"[tcp, unix]", "[tcp, tcp]", `p.yaml:4:15: phases: "tcp" stands twice`},
+		"null unquoted":      {"floor]", "null]", `p.yaml:5:30: contenders holds an empty name; a contender called null is written "null"`},
 		"bad duration":       {"timeout: 2s", "timeout: 2 seconds", `p.yaml:9:10: "2 seconds" is not a duration such as 250ms or 10s`},
 		"too many blocks":    {"blocks: 10", "blocks: 1000000", "p.yaml:8:9: blocks is 1000000; expected 1 to 100000"},
 		"blocks over rounds": {"blocks: 10", "blocks: 3", "p.yaml:8:9: 3 blocks can't be dealt over 4 rounds; expected at least one a round"},

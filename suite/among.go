@@ -1,0 +1,117 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/result"
+)
+
+// among measures outside contenders among themselves: the first is the baseline.
+type among struct{ transport }
+
+// Among prepares a comparison of anybody's contenders, all of one driver: plan and opener. name is the case, empty for the
+// driver's own.
+func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
+	p := plan.Plan{Schema: plan.Schema, Benchmark: "contender", Baseline: all[0].Name}
+	p.Settings = plan.Settings{
+		Model: plan.Closed, Order: plan.Shuffled, Concurrency: []int{1}, Rounds: 5, Blocks: 20, Calls: 100, Warmup: 300,
+		Timeout: plan.Duration(5 * time.Second),
+	}
+	for i, m := range all {
+		if m.Driver != all[0].Driver {
+			return p, nil, fmt.Errorf("%s is called by driver %s and %s by %s; contenders of one comparison need one driver",
+				all[0].Name, all[0].Driver, m.Name, m.Driver)
+		}
+		if slices.ContainsFunc(all[:i], func(o contender.Manifest) bool { return o.Name == m.Name }) {
+			return p, nil, fmt.Errorf("two contenders are named %q", m.Name)
+		}
+		p.Contenders = append(p.Contenders, m.Name)
+	}
+	switch all[0].Driver {
+	case "rest":
+		p.Cases, p.Phases = []string{cmpText(name, "call/32B")}, []string{"tcp"}
+		p.Contenders = append(p.Contenders, "floor", "null")
+		if _, err := noteBytes(p.Cases[0]); err != nil {
+			return p, nil, err
+		}
+	case "stdio":
+		p.Cases = []string{cmpText(name, "digest/32B")}
+		if _, err := digestBytes(p.Cases[0]); err != nil {
+			return p, nil, err
+		}
+	default:
+		return p, nil, fmt.Errorf("%s: driver %q is not one of rest, stdio", all[0].Name, all[0].Driver)
+	}
+	dir, err := os.MkdirTemp("", "toll-")
+	if err != nil {
+		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
+	}
+	h := &house{plan: p, outside: all, dir: dir}
+	return p, &Opener{among{transport{h}}, h}, nil
+}
+
+func cmpText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Open starts each contender, the first once more as the control, and for driver rest the floor and the null target.
+func (a among) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	if a.outside[0].Driver == "stdio" {
+		return a.openStdio(ctx, s)
+	}
+	note, err := noteBytes(s.Case)
+	if err != nil {
+		return lab.Set{}, err
+	}
+	seats, _ := a.guests(s, note)
+	seats = withControl(seats)
+	for _, name := range []string{"floor", "null"} {
+		seat, err := a.seat(s, name, note)
+		if err != nil {
+			return lab.Set{}, err
+		}
+		seats = append(seats, seat)
+	}
+	return a.open(ctx, s, seats), nil
+}
+
+// withControl makes the first seat the baseline and enters it a second time.
+func withControl(seats []seat) []seat {
+	control := seats[0]
+	seats[0].role, control.role = result.Baseline, result.Control
+	return append(seats, control)
+}
+
+// openStdio starts engines that time themselves: they are asked over their standard input and output.
+func (a among) openStdio(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	size, err := digestBytes(s.Case)
+	if err != nil {
+		return lab.Set{}, err
+	}
+	var seats []seat
+	for _, m := range a.outside {
+		seats = append(seats, seat{
+			contender: result.Contender{Name: m.Name, Version: m.Version, Language: m.Language, SDK: m.SDK, CommandSHA256: m.Digest()},
+			spec:      m.Spec,
+			engine: func(p *contender.Process) load.Target {
+				return driver.Digest(p, s.Case, size)
+			},
+		})
+	}
+	return a.open(ctx, s, withControl(seats)), nil
+}
+
+// digestBytes returns how many bytes a digest case hashes.
+func digestBytes(name string) (int, error) { return sizeOf(name, "digest/") }
