@@ -46,7 +46,7 @@ func findContenders(peers string, names []string) ([]contender.Manifest, error) 
 }
 
 type contenderListCmd struct {
-	Dirs []string `arg:"" optional:"" help:"Folders to look in." default:"peers" type:"path"`
+	Dirs []string `arg:"" optional:"" help:"Folders to look in." default:"peers"`
 }
 
 // Run prints one line per manifest: whether it could be started here, and why not.
@@ -67,7 +67,7 @@ func (c *contenderListCmd) Run(s *streams) error {
 
 type contenderBuildCmd struct {
 	Names []string `arg:"" help:"Names below --peers, folders or manifests."`
-	Peers string   `help:"Folder of contenders." default:"peers" type:"path"`
+	Peers string   `help:"Folder of contenders." default:"peers"`
 }
 
 // Run builds each; the first that fails ends it.
@@ -86,7 +86,7 @@ func (c *contenderBuildCmd) Run(ctx context.Context, s *streams) error {
 
 type contenderCheckCmd struct {
 	Names []string `arg:"" help:"Names below --peers, folders or manifests."`
-	Peers string   `help:"Folder of contenders." default:"peers" type:"path"`
+	Peers string   `help:"Folder of contenders." default:"peers"`
 }
 
 // Run starts each contender, tries every point of the contract and prints what it found.
@@ -118,9 +118,9 @@ func (c *contenderCheckCmd) Run(ctx context.Context, s *streams) error {
 
 type contenderRunCmd struct {
 	Names  []string `arg:"" help:"Names below --peers, folders or manifests. The first is the baseline."`
-	Peers  string   `help:"Folder of contenders." default:"peers" type:"path"`
+	Peers  string   `help:"Folder of contenders." default:"peers"`
 	Case   string   `help:"The case; by default call/32B for driver rest, digest/32B for stdio." placeholder:"NAME"`
-	Out    string   `help:"Folder for the results." default:"results" type:"path"`
+	Out    string   `help:"Folder for the results." default:"results"`
 	JSON   bool     `name:"json" help:"Print the document instead of the table."`
 	Seed   int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
 	Strict bool     `help:"Exit 4 when the result breaks a rule of an honest number."`

@@ -9,7 +9,7 @@ import (
 )
 
 type reportCmd struct {
-	Result string `arg:"" help:"A result.json, or the folder that holds one." type:"path"`
+	Result string `arg:"" help:"A result.json, or the folder that holds one."`
 	MD     bool   `name:"md" help:"As Markdown." xor:"form"`
 	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
 }

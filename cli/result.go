@@ -12,7 +12,7 @@ type resultCmd struct {
 }
 
 type resultCheckCmd struct {
-	File []string `arg:"" help:"result.json files." type:"path"`
+	File []string `arg:"" help:"result.json files."`
 }
 
 // Run checks each file: exit 2 when one is no usable document, 4 when one breaks a rule.

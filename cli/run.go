@@ -25,11 +25,11 @@ type runCmd struct {
 	Full   bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
 	With   []string `help:"Enter outside contenders: folders or manifests, or names below --peers." placeholder:"NAME,…"`
 	Only   []string `help:"Run only these of the plan's contenders; the baseline always runs." placeholder:"NAME,…"`
-	Out    string   `help:"Folder for the results." default:"results" type:"path"`
+	Out    string   `help:"Folder for the results." default:"results"`
 	JSON   bool     `name:"json" help:"Print the document instead of the table."`
 	Seed   int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
 	Strict bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
-	Peers  string   `help:"Folder of contenders that --with can name." default:"peers" type:"path"`
+	Peers  string   `help:"Folder of contenders that --with can name." default:"peers"`
 }
 
 // Help shows how it is used.
@@ -198,7 +198,7 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
 // conducting is what conduct needs to run a plan and write its result.
 type conducting struct {
 	plan              plan.Plan
-	open              lab.Opener
+	open              *suite.Opener
 	settings, claimed plan.Settings
 	seed              int64
 	out               string
@@ -208,7 +208,7 @@ type conducting struct {
 // conduct runs a plan, writes the result's folder and prints the table, and turns the outcome into an exit code.
 func conduct(ctx context.Context, s *streams, c conducting) error {
 	if c.seed == 0 {
-		c.seed = rand.Int64N(1 << 31)
+		c.seed = 1 + rand.Int64N(9999) // short enough to type again
 	}
 	started := time.Now()
 	dir := filepath.Join(c.out, started.UTC().Format("20060102T150405.000Z")+"-"+c.plan.Benchmark)
@@ -225,7 +225,7 @@ func conduct(ctx context.Context, s *streams, c conducting) error {
 	status := newStatus(s.err)
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
-		Hop: result.Hop{Kind: "loopback"}, Limits: result.Limits{Mechanism: "none"},
+		Hop: c.open.Hop, Limits: result.Limits{Mechanism: "none"},
 		Progress: status.show, Samples: samples.add, Watch: watch.Stop,
 	})
 	status.clear()

@@ -39,12 +39,15 @@ func headline(d *result.Document, g *result.Group) string {
 	if s.Duration > 0 {
 		turn = durationText(s.Duration)
 	}
-	parts = append(parts, callers, fmt.Sprintf("%d blocks × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d), "µs")
+	parts = append(parts, callers, fmt.Sprintf("%d × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d), "µs")
 	return strings.Join(parts, " · ")
 }
 
 func hopText(d *result.Document) string {
-	if d.Method.Hop.MeasuredRTT == nil {
+	switch {
+	case d.Method.Hop.Kind == "none":
+		return "no network"
+	case d.Method.Hop.MeasuredRTT == nil:
 		return d.Method.Hop.Kind
 	}
 	return fmt.Sprintf("%s, rtt %.0f", d.Method.Hop.Kind, *d.Method.Hop.MeasuredRTT*1000)
@@ -69,6 +72,7 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
 	b.WriteString(head + "\n")
 	line(b, "", "", "", "", "", "", "above", "CPU µs/op", "", "allocs/op", "", "wire B")
 	line(b, "rank", "contender", "ratio (95 %)", "min", "p50", "p99", "floor", "client", "server", "cli", "srv", "out/in")
+	shared := sharedWarnings(g)
 	for _, r := range ordered(g) {
 		line(b, r.Rank, name(r), ratioText(r),
 			quantile(r, func(l *result.Latency) *float64 { return &l.Min }, 1),
@@ -79,19 +83,37 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
 			count(r.Client.Allocs), count(serverCost(r, func(s *result.ServerCost) *float64 { return s.Allocs })),
 			wire(r))
 		for _, w := range r.Warnings {
-			fmt.Fprintf(b, "         ! %s\n", w)
+			if !slices.Contains(shared, w) {
+				fmt.Fprintf(b, "         ! %s\n", w)
+			}
 		}
 		if kinds := failureText(r); kinds != "" {
 			fmt.Fprintf(b, "         ! failures: %s\n", kinds)
 		}
 	}
-	if text := loopText(g); text != "" {
-		b.WriteString("  " + text + "\n")
+	for _, w := range shared {
+		b.WriteString("  all rows: " + w + "\n")
 	}
-	if text := controlText(g); text != "" {
-		b.WriteString("  " + text + "\n")
+	for _, text := range []string{loopText(g), controlText(g)} {
+		if text != "" {
+			b.WriteString("  " + text + "\n")
+		}
 	}
 	b.WriteString("\n")
+}
+
+// sharedWarnings returns the warnings that every row of several has; they are said once.
+func sharedWarnings(g *result.Group) []string {
+	if len(g.Rows) < 2 {
+		return nil
+	}
+	var out []string
+	for _, w := range g.Rows[0].Warnings {
+		if !slices.ContainsFunc(g.Rows, func(r *result.Row) bool { return !slices.Contains(r.Warnings, w) }) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // name marks the roles that a reader must not take for contenders.

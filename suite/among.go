@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"toll/contender"
@@ -36,6 +37,7 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 		}
 		p.Contenders = append(p.Contenders, m.Name)
 	}
+	hop := result.Hop{Kind: "loopback"}
 	switch all[0].Driver {
 	case "rest":
 		p.Cases, p.Phases = []string{cmpText(name, "call/32B")}, []string{"tcp"}
@@ -44,19 +46,20 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 			return p, nil, err
 		}
 	case "stdio":
+		hop.Kind = "none"
 		p.Cases = []string{cmpText(name, "digest/32B")}
 		if _, err := digestBytes(p.Cases[0]); err != nil {
 			return p, nil, err
 		}
 	default:
-		return p, nil, fmt.Errorf("%s: driver %q is not one of rest, stdio", all[0].Name, all[0].Driver)
+		return p, nil, fmt.Errorf("%s: driver %q is not one of %s", all[0].Name, all[0].Driver, strings.Join(drivers[:], ", "))
 	}
 	dir, err := os.MkdirTemp("", "toll-")
 	if err != nil {
 		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
 	}
 	h := &house{plan: p, outside: all, dir: dir}
-	return p, &Opener{among{transport{h}}, h}, nil
+	return p, &Opener{among{transport{h}}, hop, h}, nil
 }
 
 func cmpText(a, b string) string {

@@ -10,6 +10,7 @@ import (
 	"toll/contender"
 	"toll/lab"
 	"toll/lab/plan"
+	"toll/lab/result"
 )
 
 //go:embed plans/*.yaml
@@ -51,9 +52,13 @@ func (b Benchmark) Plan() (plan.Plan, error) {
 	return plan.Parse(file, data)
 }
 
+// drivers are those that a manifest may name.
+var drivers = [...]string{"rest", "stdio"}
+
 // An Opener starts the contenders of a benchmark's rounds. It must be closed.
 type Opener struct {
 	lab.Opener
+	Hop   result.Hop // between client and contenders, as configured
 	house *house
 }
 
@@ -63,6 +68,9 @@ func (o *Opener) Close() error { return os.RemoveAll(o.house.dir) }
 // Open prepares p's benchmark: manifests are the outside contenders that take part beside those of the plan.
 func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, error) {
 	for i, m := range manifests {
+		if !slices.Contains(drivers[:], m.Driver) {
+			return nil, fmt.Errorf("%s: driver %q is not one of %s", m.Name, m.Driver, strings.Join(drivers[:], ", "))
+		}
 		same := func(o contender.Manifest) bool { return o.Name == m.Name }
 		if slices.Contains(p.Contenders, m.Name) || slices.ContainsFunc(manifests[:i], same) {
 			return nil, fmt.Errorf("two contenders are named %q", m.Name)
@@ -73,5 +81,5 @@ func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, e
 		return nil, fmt.Errorf("a folder for sockets: %w", err)
 	}
 	h := &house{plan: p, outside: manifests, dir: dir}
-	return &Opener{b.open(h), h}, nil
+	return &Opener{b.open(h), result.Hop{Kind: "loopback"}, h}, nil
 }

@@ -59,7 +59,7 @@ var enums = map[string][]any{
 
 func (m *schemaMaker) object(t reflect.Type) map[string]any {
 	props := make(map[string]any)
-	var required []string
+	required := []string{}
 	m.fields(t, props, &required)
 	return map[string]any{"type": "object", "properties": props, "required": required, "additionalProperties": false}
 }

@@ -1,0 +1,118 @@
+package contender
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	runtimeAnswers = 3 * time.Second  // how long docker or podman may take to say that it works
+	runtimeActs    = 15 * time.Second // and to look something up, or to remove a container
+)
+
+// A container is a contender that docker or podman runs. The process that we start is the runtime's client, which passes
+// stdin and stdout on.
+type container struct {
+	runtime string // path of docker or podman
+	name    string
+	run     []string // arguments that run it
+	image   string   // id
+	version string
+}
+
+// newContainer finds a runtime and the image, and runs nothing.
+func newContainer(ctx context.Context, s Spec, mark string) (*container, error) {
+	runtime, err := containerRuntime(ctx, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	c := &container{runtime: runtime, name: "toll-" + strings.ToLower(mark[len(mark)-12:])}
+	const format = `{{.Id}} {{with .Config.Labels}}{{index . "org.opencontainers.image.version"}}{{end}}`
+	said, err := c.do(ctx, runtimeActs, "image", "inspect", "--format", format, s.Image)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, ctx.Err())
+	}
+	if err != nil {
+		return nil, missing("%s: image %s is not on this machine; run: toll contender build %s", s.Name, s.Image, s.Name)
+	}
+	c.image, c.version, _ = strings.Cut(said, " ")
+	c.run = []string{"run", "--rm", "-i", "--network", "host", "--name", c.name, "--env", mark}
+	for _, e := range s.Env {
+		c.run = append(c.run, "--env", e)
+	}
+	c.run = append(append(c.run, s.Image), s.Command...)
+	return c, nil
+}
+
+// containerRuntime returns the first of docker and podman that is there and answers.
+func containerRuntime(ctx context.Context, contender string) (string, error) {
+	for _, name := range []string{"docker", "podman"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		c := container{runtime: path}
+		if _, err := c.do(ctx, runtimeAnswers, "info"); err == nil {
+			return path, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%s: %w", contender, ctx.Err())
+	}
+	return "", &missingError{contender + ": an image needs docker or podman, and neither answers on this machine", ErrNoContainerRuntime}
+}
+
+// do runs one of the runtime's commands and returns what it says.
+func (c *container) do(ctx context.Context, within time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	out, said := make([]byte, 0, maxLine), make([]byte, 0, maxTail)
+	cmd := exec.CommandContext(ctx, c.runtime, args...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &bounded{&out}, &bounded{&said}, time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w%s", c.runtime, args[0], err, lastWords(string(said)))
+	}
+	return string(bytes.TrimSpace(out)), nil
+}
+
+// inspect finds the container's main process, which is none of our children.
+func (c *container) inspect(ctx context.Context, r *Ready, k *kin) error {
+	r.Image = c.image
+	if r.Version == "" {
+		r.Version = c.version
+	}
+	said, err := c.do(ctx, runtimeActs, "inspect", "--format", "{{.State.Pid}}", c.name)
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(said)
+	if err != nil || pid <= 0 {
+		return fmt.Errorf("container %s: its main process is %s; expected a pid", c.name, quote([]byte(said)))
+	}
+	k.move(pid)
+	return nil
+}
+
+// remove makes sure that the container is gone, also when its client was killed.
+func (c *container) remove(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	// Removing gives a container ten seconds to end; killing does not. An error means that it has ended.
+	c.do(ctx, runtimeActs, "kill", c.name)
+	_, err := c.do(ctx, runtimeActs, "rm", "-f", c.name)
+	if err == nil || isGone(err) {
+		return nil
+	}
+	return fmt.Errorf("container %s is left behind: %w", c.name, err)
+}
+
+func isGone(err error) bool {
+	var exit *exec.ExitError
+	text := strings.ToLower(err.Error())
+	return errors.As(err, &exit) && (strings.Contains(text, "no such container") || strings.Contains(text, "in progress"))
+}

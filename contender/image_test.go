@@ -1,0 +1,169 @@
+package contender_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"toll/contender"
+)
+
+// boxed makes an image of testdata/boxed and returns its name and the runtime; without a runtime that really runs
+// containers, the test is skipped and says what failed.
+func boxed(t *testing.T) (image, runtime string) {
+	t.Helper()
+	dir := t.TempDir()
+	goBuild := exec.Command("go", "build", "-o", filepath.Join(dir, "boxed"), "./testdata/boxed")
+	goBuild.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := goBuild.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	write(t, dir, "Dockerfile", "FROM scratch\nCOPY boxed /boxed\nLABEL org.opencontainers.image.version=\"4.2\"\nENTRYPOINT [\"/boxed\"]\n")
+	// Rights to raise a limit and cgroups v2 are not everywhere; these settings ask for neither.
+	conf := write(t, dir, "containers.conf", "[engine]\nruntime = \"runc\"\n[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n")
+	image = "localhost/toll-boxed:" + strings.ToLower(filepath.Base(filepath.Dir(dir)))
+	var tried []string
+	try := func(args ...string) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+		if err != nil {
+			tried = append(tried, strings.Join(args[:2], " ")+": "+err.Error()+": "+strings.TrimSpace(string(out)))
+		}
+		return err == nil
+	}
+	for _, name := range []string{"docker", "podman"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			tried = append(tried, name+" is not in PATH")
+			continue
+		}
+		if !try(path, "info") || !try(path, "build", "-t", image, dir) {
+			continue
+		}
+		t.Cleanup(func() { exec.Command(path, "rmi", "-f", image).Run() })
+		run := []string{path, "run", "--rm", "--network", "host", image}
+		if try(run...) {
+			return image, path
+		}
+		if t.Setenv("CONTAINERS_CONF", conf); name == "podman" && try(run...) {
+			return image, path
+		}
+	}
+	t.Skipf("no container can be run here:\n%s", strings.Join(tried, "\n"))
+	return "", ""
+}
+
+func TestContainers(t *testing.T) {
+	image, runtime := boxed(t)
+	dir := t.TempDir()
+	load := func(text string) contender.Manifest {
+		m, err := contender.Load(write(t, dir, "x.yaml", "name: boxed\nlanguage: go\ndriver: tcp\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	spec := func(text string) contender.Spec {
+		s, err := load(text).Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	noneRuns := func(t *testing.T) {
+		t.Helper()
+		out, err := exec.Command(runtime, "ps", "-a", "--format", "{{.Names}}").CombinedOutput()
+		if err != nil || strings.Contains(string(out), "toll-") {
+			t.Errorf("containers left: %v, %s", err, out)
+		}
+	}
+
+	t.Run("one that conforms", func(t *testing.T) {
+		p := start(t, spec("env: {GREETING: hello}\nimage: "+image+"\n"))
+		r := p.Ready()
+		if r.Version != "4.2" || r.Name != "hello" || r.Image == "" {
+			t.Errorf("%+v", r)
+		}
+		nc, err := net.Dial("tcp", strings.TrimPrefix(r.Addr, "tcp://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		if s, err := p.Stats(t.Context()); err != nil || s.Allocs != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		u, err := p.Usage()
+		if err != nil || len(u.PIDs) != 1 || u.CPU <= 0 {
+			t.Errorf("usage %+v, %v; want that of the container's one process", u, err)
+		}
+		exe, err := os.Readlink("/proc/" + strconv.Itoa(u.PIDs[0]) + "/exe")
+		if err != nil || exe != "/boxed" {
+			t.Errorf("usage is that of %s, %v", exe, err)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		noneRuns(t)
+	})
+	t.Run("Check", func(t *testing.T) {
+		for _, f := range contender.Check(t.Context(), load("image: "+image+"\n")) {
+			if f.Fails() {
+				t.Error(f)
+			}
+			t.Log(f)
+		}
+		noneRuns(t)
+	})
+	t.Run("one that ends by no signal", func(t *testing.T) {
+		p := start(t, spec("image: "+image+"\ncommand: [stay]\nstop: 100ms\n"))
+		if err := p.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		noneRuns(t)
+	})
+	t.Run("one whose client is killed", func(t *testing.T) {
+		p := start(t, spec("image: "+image+"\ncommand: [stay]\n"))
+		client, err := exec.Command("pgrep", "-f", runtime+" run .*"+image).Output()
+		if err != nil {
+			t.Skipf("pgrep: %v", err)
+		}
+		exec.Command("kill", append([]string{"-9"}, strings.Fields(string(client))...)...).Run()
+		<-p.Done()
+		if crash, ok := errors.AsType[*contender.CrashError](p.Stop(t.Context())); !ok || crash.Status != "signal: killed" {
+			t.Errorf("got %v", crash)
+		}
+		noneRuns(t)
+	})
+	t.Run("one that crashes", func(t *testing.T) {
+		_, err := contender.Start(t.Context(), spec("image: "+image+"\ncommand: [crash]\n"))
+		want := `boxed: ended before it was ready (exit status 3); on stderr: "Error: no luck in the box"`
+		if !errors.Is(err, contender.ErrNotReady) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		noneRuns(t)
+	})
+	t.Run("an image that is not here", func(t *testing.T) {
+		_, err := contender.Start(t.Context(), spec("image: localhost/toll-absent:1\n"))
+		want := "boxed: image localhost/toll-absent:1 is not on this machine; run: toll contender build boxed"
+		if !errors.Is(err, contender.ErrMissing) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+func TestNoContainerRuntimeIsAGap(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := contender.Start(t.Context(), contender.Spec{Name: "x", Image: "y"})
+	want := "x: an image needs docker or podman, and neither answers on this machine"
+	if !errors.Is(err, contender.ErrMissing) || !errors.Is(err, contender.ErrNoContainerRuntime) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
