@@ -80,8 +80,8 @@ func TestContainers(t *testing.T) {
 	}
 	noneRuns := func(t *testing.T) {
 		t.Helper()
-		out, err := exec.Command(runtime, "ps", "-a", "--format", "{{.Names}}").CombinedOutput()
-		if err != nil || strings.Contains(string(out), "toll-") {
+		out, err := exec.Command(runtime, "ps", "-a", "--format", "{{.Image}} {{.Names}}").CombinedOutput()
+		if err != nil || strings.Contains(string(out), image) {
 			t.Errorf("containers left: %v, %s", err, out)
 		}
 	}

@@ -198,12 +198,15 @@ func TestCheckSaysWhatDoesNotConform(t *testing.T) {
 		t.Run(c.act, func(t *testing.T) {
 			t.Parallel()
 			act, port, more := c.act, "", ""
-			if act == "fixed" { // it asks for one port, and not for any free one
+			switch act {
+			case "fixed": // it asks for one port, and not for any free one
 				act, port = "http", freePort(t)
 				more = "endpoint: http://127.0.0.1:" + port + "\nprobe: {http: /up}\n"
+			case "termed", "stubborn":
+				more = "stop: 100ms\n"
 			}
 			m, err := contender.Load(write(t, t.TempDir(), "x.yaml", fmt.Sprintf(
-				"name: x\nlanguage: go\ndriver: rest\ncommand: [%q, %q]\nenv: {%s: %s}\nstop: 100ms\n%s",
+				"name: x\nlanguage: go\ndriver: rest\ncommand: [%q, %q]\nenv: {%s: %s}\n%s",
 				testBinary(t), port, actName, act, more)))
 			if err != nil {
 				t.Fatal(err)

@@ -34,7 +34,7 @@ func (p *Process) awaited() string {
 	pr := p.spec.Probe
 	switch {
 	case pr.HTTP != "":
-		return fmt.Sprintf("%s%s to answer 2xx", p.spec.Endpoint, " at "+pr.HTTP)
+		return p.spec.endpoint().Addr + pr.HTTP + " to answer 2xx"
 	case pr.TCP:
 		return p.spec.Endpoint + " to accept a connection"
 	case pr.Line != "":

@@ -304,7 +304,7 @@ func TestAnEndRightAfterTheReadyLineIsACrash(t *testing.T) {
 	}
 }
 
-func TestStopDoesNotAskTwice(t *testing.T) {
+func TestStopEndsTheUnwilling(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"stubborn", "termed"} {
 		t.Run(act, func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestAProbeThatIsNeverAnswered(t *testing.T) {
 	s := spec(t, "silent")
 	s.Probe, s.Endpoint, s.ReadyTimeout = contender.Probe{HTTP: "/up"}, "http://127.0.0.1:{port}", 300*time.Millisecond
 	_, err := contender.Start(t.Context(), s)
-	if err == nil || !regexp.MustCompile(`^silent: not ready after 300ms; waited for http://127.0.0.1:\d+ at /up to answer 2xx$`).MatchString(err.Error()) {
+	if err == nil || !regexp.MustCompile(`^silent: not ready after 300ms; waited for http://127.0.0.1:\d+/up to answer 2xx$`).MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}
 }

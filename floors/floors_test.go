@@ -28,7 +28,7 @@ var table = []floor{
 	{"cli", []string{"suite", "report", "audit", "web", "contender", "fleet", "system", "published", "lab", "lab/..."}},
 	{"web", []string{"report", "lab/result"}},
 	{"suite", []string{"driver", "contender", "ingest", "certs", "published", "system", "system/...", "lab", "lab/..."}},
-	{"report", []string{"lab/result", "published"}},
+	{"report", []string{"lab/result", "lab/plan", "published"}},
 	{"audit", []string{"ingest", "published", "lab/check", "lab/result"}},
 	{"driver", []string{"lab/load", "lab/record", "wire/..."}},
 	{"contender", []string{"contender/...", "lab/plan"}},
