@@ -24,7 +24,6 @@ type rowState struct {
 	server    Usage // used in the windows; RSS and threads are the largest seen
 	serverOK  bool
 	metered   metered
-	warnings  []string
 }
 
 func (r *run) rowName(s Setting, e Entry) string {

@@ -106,7 +106,7 @@ func (a among) openStdio(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	var seats []seat
 	for _, m := range a.outside {
 		seats = append(seats, seat{
-			contender: result.Contender{Name: m.Name, Version: m.Version, Language: m.Language, SDK: m.SDK, CommandSHA256: m.Digest()},
+			contender: a.outsider(m, ""),
 			spec:      m.Spec,
 			engine: func(p *contender.Process) load.Target {
 				return driver.Digest(p, s.Case, size)

@@ -24,6 +24,23 @@ type house struct {
 	outside []contender.Manifest
 	dir     string // 0700; for sockets and fixtures
 	sockets atomic.Int64
+	digests map[string]string // by name: reading a program once is enough
+}
+
+// digest returns what of once, under a contender's name.
+func (h *house) digest(name string, of func() (string, error)) (string, error) {
+	if d, ok := h.digests[name]; ok {
+		return d, nil
+	}
+	d, err := of()
+	if err != nil {
+		return "", err
+	}
+	if h.digests == nil {
+		h.digests = make(map[string]string)
+	}
+	h.digests[name] = d
+	return d, nil
 }
 
 // socket returns a path that no other server of the run has.
@@ -95,9 +112,6 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	c := s.contender
 	if c.Version == "" {
 		c.Version = ready.Version
-	}
-	if c.CommandSHA256 == "" {
-		c.CommandSHA256 = spec.Digest()
 	}
 	e := &lab.Entry{Contender: c, Role: s.role, Connections: "per-caller", Process: process{p}}
 	if s.engine != nil {

@@ -86,7 +86,13 @@ func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 		return seat{}, fmt.Errorf("contender %q is none of the benchmark transport", name)
 	}
 	out.spec = t.self(s, name, serve)
-	return out, nil
+	// The paths of a run's own folder are not part of what the contender is.
+	digest, err := t.digest(name, func() (string, error) {
+		spec, err := contender.Self("serve", serve[0])
+		return spec.Digest(), err
+	})
+	out.contender.CommandSHA256 = digest
+	return out, err
 }
 
 // self is our own binary, started as anyone's is.
@@ -109,24 +115,31 @@ func (t transport) guests(s lab.Setting, note int) (seats []seat, gaps []result.
 		case s.Phase == "unix":
 			gaps = append(gaps, gap(s, m.Name, "its manifest gives no unix socket"))
 		default:
-			seats = append(seats, guest(s, m, note))
+			seats = append(seats, t.guest(s, m, note))
 		}
 	}
 	return seats, gaps
 }
 
-func guest(s lab.Setting, m contender.Manifest, note int) seat {
+func (t transport) guest(s lab.Setting, m contender.Manifest, note int) seat {
 	out := seat{
-		contender: result.Contender{Name: m.Name, Version: m.Version, Language: m.Language, SDK: "net/http client", CommandSHA256: m.Digest()},
+		contender: t.outsider(m, "net/http client"),
 		spec:      m.Spec,
 		target: func(r contender.Ready, wire *driver.Wire) load.Target {
 			return &driver.REST{Addr: r.Addr, Path: r.Path, Client: driver.ClientHTTP, Note: note, Seed: uint64(s.Seed), Wire: wire}
 		},
 	}
-	if m.SDK != "" {
-		out.contender.SDK += ", " + m.SDK
-	}
 	return out
+}
+
+// outsider is what a manifest says of its contender; client is the library that we call it with.
+func (h *house) outsider(m contender.Manifest, client string) result.Contender {
+	digest, _ := h.digest(m.Name, func() (string, error) { return m.Digest(), nil })
+	c := result.Contender{Name: m.Name, Version: m.Version, Language: m.Language, SDK: client, CommandSHA256: digest}
+	if m.SDK != "" {
+		c.SDK = strings.TrimPrefix(client+", "+m.SDK, ", ")
+	}
+	return c
 }
 
 // noteBytes returns how many bytes of note a case sends.
