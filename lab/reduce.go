@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"time"
@@ -157,7 +158,7 @@ func (r *run) row(s *rowState) result.Row {
 	if n := ops - row.OK; n > 0 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("%d of %d calls failed", n, ops))
 	}
-	if ok, why := stats.Steady(medians(row.Rounds)); !ok {
+	if ok, why := stats.Steady(row.BlockP50s()); !ok {
 		row.Warnings = append(row.Warnings, "no steady state: "+why)
 	}
 	return row
@@ -231,16 +232,9 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 			server.GOMAXPROCS = result.Ptr(m.server.GOMAXPROCS)
 		}
 	} else {
-		r.gap(name+": server.allocs_per_op", cmpText(m.serverGap, "there was no metering pass"))
+		r.gap(name+": server.allocs_per_op", cmp.Or(m.serverGap, "there was no metering pass"))
 	}
 	row.Processes = append(row.Processes, server)
-}
-
-func cmpText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func failures(s *record.Shard) map[string]int64 {
@@ -274,18 +268,6 @@ func histogram(h *record.Hist) *result.Histogram {
 	out := &result.Histogram{Count: h.Count(), Sum: h.Sum(), Min: h.Min(), Max: h.Max()}
 	for hi, n := range h.Buckets() {
 		out.Buckets = append(out.Buckets, [2]int64{hi, n})
-	}
-	return out
-}
-
-func medians(rounds []result.Round) []float64 {
-	var out []float64
-	for _, r := range rounds {
-		for _, b := range r.Blocks {
-			if b.P50 != nil {
-				out = append(out, *b.P50)
-			}
-		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,18 +13,11 @@ import (
 
 	"toll/lab/load"
 	"toll/lab/plan"
-	"toll/lab/record"
 	"toll/lab/result"
 )
 
 // ErrIncomplete is returned beside a document in which a contender that was asked for could not be measured.
 var ErrIncomplete = errors.New("not every contender could be measured")
-
-// meterCalls is how many calls the metering pass makes per VU, and meterWarm how many before it.
-const (
-	meterCalls = 200
-	meterWarm  = 20
-)
 
 // Run conducts p. It always returns a document, also when ctx ends (marked partial) or a contender fails (ErrIncomplete);
 // any other error means that nothing could be measured, and then the document is nil.
@@ -186,7 +180,7 @@ func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
 				_, err := load.Count(ctx, c, each, time.Duration(r.o.Settings.Timeout))
 				mu.Lock()
 				defer mu.Unlock()
-				dead = cmpErr(dead, err)
+				dead = cmp.Or(dead, err)
 			})
 		}
 		wg.Wait()
@@ -200,13 +194,6 @@ func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
 		return nil
 	}
 	return live
-}
-
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func loadLanes(lanes []*lane) []load.Lane {
@@ -258,75 +245,6 @@ func (r *run) usage(s Setting, l *lane) (Usage, bool) {
 		return Usage{}, false
 	}
 	return u, true
-}
-
-// meter makes a short pass of its own over one connection and reads what both sides allocated and what went over the
-// wire. It is apart from the timed blocks because counting disturbs what it counts.
-func (r *run) meter(ctx context.Context, s Setting, l *lane) {
-	m := &l.row.metered
-	if m.calls > 0 {
-		return
-	}
-	target := l.entry.Metered
-	if target == nil {
-		target = l.entry.Target
-	}
-	c, err := target.Open(ctx)
-	if err != nil {
-		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
-		return
-	}
-	defer load.Close(c)
-	timeout := time.Duration(r.o.Settings.Timeout)
-	if _, err := load.Count(ctx, c, meterWarm, timeout); err != nil {
-		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
-		return
-	}
-	var out0, in0 int64
-	if l.entry.Wire != nil {
-		out0, in0 = l.entry.Wire()
-	}
-	start, own, serverErr := r.countersBefore(ctx, l)
-	got, err := load.Count(ctx, c, meterCalls, timeout)
-	if err != nil {
-		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
-		return
-	}
-	m.calls = got.Shard.Ops()
-	m.client = got.Meter
-	if l.entry.Wire != nil {
-		out1, in1 := l.entry.Wire()
-		m.out, m.in, m.wire = out1-out0, in1-in0, true
-	}
-	if got.Shard.AllocsKnown {
-		m.server, m.serverKnown = Counters{Allocs: got.Shard.Allocs, AllocBytes: got.Shard.AllocBytes}, true
-		return
-	}
-	if serverErr == nil && l.entry.Process != nil {
-		var end Counters
-		if end, serverErr = l.entry.Process.Counters(ctx); serverErr == nil {
-			end.Allocs -= start.Allocs + own.Allocs
-			end.AllocBytes -= start.AllocBytes + own.AllocBytes
-			m.server, m.serverKnown = end, true
-		}
-	}
-	if serverErr != nil {
-		m.serverGap = serverErr.Error()
-	}
-}
-
-// countersBefore reads the contender's counters and what reading them itself allocates.
-func (r *run) countersBefore(ctx context.Context, l *lane) (start, own Counters, err error) {
-	if l.entry.Process == nil {
-		return start, own, nil
-	}
-	first, err := l.entry.Process.Counters(ctx)
-	if err != nil {
-		return start, own, err
-	}
-	start, err = l.entry.Process.Counters(ctx)
-	own.Allocs, own.AllocBytes = start.Allocs-first.Allocs, start.AllocBytes-first.AllocBytes
-	return start, own, err
 }
 
 func (r *run) samples(s Setting, lanes []*lane, got []load.LaneResult) error {
@@ -385,14 +303,3 @@ func label(e Entry) string {
 }
 
 func settingKey(s Setting) string { return fmt.Sprint(s.Case, "|", s.Phase, "|", s.Concurrency) }
-
-// metered is what the metering pass found, in sums over its calls.
-type metered struct {
-	calls       int64
-	client      record.Meter
-	out, in     int64
-	wire        bool
-	server      Counters
-	serverKnown bool
-	serverGap   string
-}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -40,14 +41,14 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 	hop := result.Hop{Kind: "loopback"}
 	switch all[0].Driver {
 	case "rest":
-		p.Cases, p.Phases = []string{cmpText(name, "call/32B")}, []string{"tcp"}
+		p.Cases, p.Phases = []string{cmp.Or(name, "call/32B")}, []string{"tcp"}
 		p.Contenders = append(p.Contenders, "floor", "null")
 		if _, err := noteBytes(p.Cases[0]); err != nil {
 			return p, nil, err
 		}
 	case "stdio":
 		hop.Kind = "none"
-		p.Cases = []string{cmpText(name, "digest/32B")}
+		p.Cases = []string{cmp.Or(name, "digest/32B")}
 		if _, err := digestBytes(p.Cases[0]); err != nil {
 			return p, nil, err
 		}
@@ -60,13 +61,6 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 	}
 	h := &house{plan: p, outside: all, dir: dir}
 	return p, &Opener{among{transport{h}}, hop, h}, nil
-}
-
-func cmpText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // Open starts each contender, the first once more as the control, and for driver rest the floor and the null target.

@@ -126,7 +126,7 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Order != "" {
 		s.Order = o.Order
 	}
-	if len(o.Concurrency) > 0 {
+	if o.Concurrency != nil {
 		s.Concurrency = o.Concurrency
 	}
 	for _, f := range []struct{ to, from *int }{
@@ -162,7 +162,7 @@ func (p *Plan) check() (path, msg string) {
 	for _, list := range []struct {
 		name  string
 		items []string
-	}{{"cases", p.Cases}, {"phases", p.Phases}, {"contenders", p.Contenders}} {
+	}{{"cases", p.Cases}, {"phases", p.Phases}, {"contenders", p.Contenders}, {"with", p.With}} {
 		for i, item := range list.items {
 			if item == "" {
 				return fmt.Sprintf("$.%s[%d]", list.name, i), list.name + " holds an empty name; a contender called null is written \"null\""
@@ -197,6 +197,9 @@ func (s Settings) check() (field, msg string) {
 	}
 	if s.Order != Shuffled && s.Order != Fixed {
 		return "order", fmt.Sprintf("order is %q; expected shuffled or fixed", s.Order)
+	}
+	if len(s.Concurrency) == 0 {
+		return "concurrency", "concurrency is empty; expected at least one number of VUs"
 	}
 	for i, c := range s.Concurrency {
 		if c < 1 || c > maxConcurrency {

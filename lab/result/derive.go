@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -183,41 +184,47 @@ func (g *Group) markOutliers(base *Row) {
 // Ranked reports whether the row takes part in the ranking: contenders do, and the baseline.
 func (r *Row) Ranked() bool { return r.Role == "" || r.Role == Baseline }
 
-// rank gives each ranked row its rank range. Rows that lack a block of the others are compared over the blocks that all
-// have.
-func (g *Group) rank() {
-	type at struct{ round, block int }
-	have := make(map[string]map[at]float64)
-	shared := make(map[at]int)
-	for _, r := range g.Rows {
-		if !r.Ranked() {
-			continue
-		}
-		mine := make(map[at]float64)
-		for _, x := range r.Rounds {
-			for i, b := range x.Blocks {
-				if b.P50 != nil && *b.P50 > 0 {
-					mine[at{x.Round, i}] = *b.P50
-					shared[at{x.Round, i}]++
-				}
+// BlockP50s returns the row's block medians in the order of the blocks, without those that hold no success.
+func (r *Row) BlockP50s() []float64 {
+	var out []float64
+	for _, x := range r.Rounds {
+		for _, b := range x.Blocks {
+			if b.P50 != nil {
+				out = append(out, *b.P50)
 			}
 		}
-		if len(mine) > 0 {
+	}
+	return out
+}
+
+// A place is one block of one round.
+type place struct{ round, block int }
+
+// p50s returns the row's block medians by place.
+func (r *Row) p50s() map[place]float64 {
+	out := make(map[place]float64)
+	for _, x := range r.Rounds {
+		for i, b := range x.Blocks {
+			if b.P50 != nil && *b.P50 > 0 {
+				out[place{x.Round, i}] = *b.P50
+			}
+		}
+	}
+	return out
+}
+
+// rank gives each ranked row its rank range. Rows are compared over the blocks that all of them have.
+func (g *Group) rank() {
+	have := make(map[string]map[place]float64)
+	for _, r := range g.Rows {
+		if mine := r.p50s(); r.Ranked() && len(mine) > 0 {
 			have[r.Contender.Name] = mine
 		}
 	}
-	common := slices.SortedFunc(maps.Keys(shared), func(a, b at) int {
-		if a.round != b.round {
-			return a.round - b.round
-		}
-		return a.block - b.block
-	})
 	values := make(map[string][]float64)
-	for name, mine := range have {
-		for _, k := range common {
-			if shared[k] == len(have) {
-				values[name] = append(values[name], mine[k])
-			}
+	for _, at := range common(have) {
+		for name, mine := range have {
+			values[name] = append(values[name], mine[at])
 		}
 	}
 	_, ranks := stats.Ranks(values, Level)
@@ -227,6 +234,20 @@ func (g *Group) rank() {
 			r.Rank = rankText(k)
 		}
 	}
+}
+
+// common returns the places that every row has, in their order.
+func common(have map[string]map[place]float64) []place {
+	count := make(map[place]int)
+	for _, mine := range have {
+		for at := range mine {
+			count[at]++
+		}
+	}
+	maps.DeleteFunc(count, func(_ place, n int) bool { return n < len(have) })
+	return slices.SortedFunc(maps.Keys(count), func(a, b place) int {
+		return cmp.Or(a.round-b.round, a.block-b.block)
+	})
 }
 
 func rankText(k stats.Rank) string {

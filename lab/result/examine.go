@@ -25,7 +25,7 @@ func (d *Document) Examine() {
 		if base == nil {
 			continue
 		}
-		if dr := stats.FindDrift(blockP50s(base)); dr.Drifting {
+		if dr := stats.FindDrift(base.BlockP50s()); dr.Drifting {
 			d.anomaly(Drift, base, fmt.Sprintf("the last third of its blocks took %.2f × the first (%+.2f %% a block); ratios are paired within blocks and survive it",
 				dr.ThirdsRatio, 100*dr.SlopePerBlock))
 		}
@@ -85,18 +85,6 @@ func differs(lo, hi *float64) int {
 		return 1
 	}
 	return 0
-}
-
-func blockP50s(r *Row) []float64 {
-	var out []float64
-	for _, x := range r.Rounds {
-		for _, b := range x.Blocks {
-			if b.P50 != nil {
-				out = append(out, *b.P50)
-			}
-		}
-	}
-	return out
 }
 
 func (d *Document) anomaly(kind string, r *Row, detail string) {

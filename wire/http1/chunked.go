@@ -1,6 +1,9 @@
 package http1
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // maxChunkLine bounds a chunk's size line, its extensions included, and maxTrailer the lines behind the last chunk.
 const (
@@ -116,7 +119,7 @@ func (p *reader) chunked(req *Request) error {
 			return err
 		}
 		if end, err := t.line(space[:0], maxChunkLine); err != nil || len(end) > 0 {
-			return cmpErr(err, refuse(400, "a chunk longer than its size"))
+			return cmp.Or(err, refuse(400, "a chunk longer than its size"))
 		}
 	}
 	for seen := 0; ; {
@@ -134,13 +137,6 @@ func (p *reader) chunked(req *Request) error {
 	p.body, req.Body = body, body
 	p.keep(t.scratch)
 	return nil
-}
-
-func cmpErr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // keep puts back what was read beyond the body: the beginning of a pipelined request. Behind the head there is room for

@@ -1,0 +1,95 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"toll/lab/load"
+	"toll/lab/record"
+)
+
+// meterCalls is how many calls the metering pass makes per VU, and meterWarm how many before it.
+const (
+	meterCalls = 200
+	meterWarm  = 20
+)
+
+// metered is what the metering pass found, in sums over its calls.
+type metered struct {
+	calls       int64
+	client      record.Meter
+	out, in     int64
+	wire        bool
+	server      Counters
+	serverKnown bool
+	serverGap   string
+}
+
+// meter makes a short pass of its own over one connection and reads what both sides allocated and what went over the
+// wire. It is apart from the timed blocks because counting disturbs what it counts.
+func (r *run) meter(ctx context.Context, s Setting, l *lane) {
+	m := &l.row.metered
+	if m.calls > 0 {
+		return
+	}
+	target := l.entry.Metered
+	if target == nil {
+		target = l.entry.Target
+	}
+	c, err := target.Open(ctx)
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	defer load.Close(c)
+	timeout := time.Duration(r.o.Settings.Timeout)
+	if _, err := load.Count(ctx, c, meterWarm, timeout); err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	var out0, in0 int64
+	if l.entry.Wire != nil {
+		out0, in0 = l.entry.Wire()
+	}
+	start, own, serverErr := r.countersBefore(ctx, l)
+	got, err := load.Count(ctx, c, meterCalls, timeout)
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
+		return
+	}
+	m.calls = got.Shard.Ops()
+	m.client = got.Meter
+	if l.entry.Wire != nil {
+		out1, in1 := l.entry.Wire()
+		m.out, m.in, m.wire = out1-out0, in1-in0, true
+	}
+	if got.Shard.AllocsKnown {
+		m.server, m.serverKnown = Counters{Allocs: got.Shard.Allocs, AllocBytes: got.Shard.AllocBytes}, true
+		return
+	}
+	if serverErr == nil && l.entry.Process != nil {
+		var end Counters
+		if end, serverErr = l.entry.Process.Counters(ctx); serverErr == nil {
+			end.Allocs -= start.Allocs + own.Allocs
+			end.AllocBytes -= start.AllocBytes + own.AllocBytes
+			m.server, m.serverKnown = end, true
+		}
+	}
+	if serverErr != nil {
+		m.serverGap = serverErr.Error()
+	}
+}
+
+// countersBefore reads the contender's counters and what reading them itself allocates.
+func (r *run) countersBefore(ctx context.Context, l *lane) (start, own Counters, err error) {
+	if l.entry.Process == nil {
+		return start, own, nil
+	}
+	first, err := l.entry.Process.Counters(ctx)
+	if err != nil {
+		return start, own, err
+	}
+	start, err = l.entry.Process.Counters(ctx)
+	own.Allocs, own.AllocBytes = start.Allocs-first.Allocs, start.AllocBytes-first.AllocBytes
+	return start, own, err
+}
