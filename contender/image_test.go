@@ -57,7 +57,7 @@ func boxed(t *testing.T) (image, runtime string) {
 			return image, path
 		}
 	}
-	t.Skipf("no container can be run here:\n%s", strings.Join(tried, "\n"))
+	cannot(t, "no container can be run here:\n%s", strings.Join(tried, "\n"))
 	return "", ""
 }
 
@@ -133,7 +133,7 @@ func TestContainers(t *testing.T) {
 		p := start(t, spec("image: "+image+"\ncommand: [stay]\n"))
 		client, err := exec.Command("pgrep", "-f", runtime+" run .*"+image).Output()
 		if err != nil {
-			t.Skipf("pgrep: %v", err)
+			cannot(t, "pgrep: %v", err)
 		}
 		exec.Command("kill", append([]string{"-9"}, strings.Fields(string(client))...)...).Run()
 		<-p.Done()

@@ -51,7 +51,7 @@ func peer(t *testing.T, dir string) contender.Manifest {
 	}
 	for _, program := range m.Needs {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed here", program)
+			cannot(t, "%s is not installed here", program)
 		}
 	}
 	return m

@@ -34,12 +34,11 @@ func (r *run) rowName(s Setting, e Entry) string {
 
 // keep adds what a lane measured in one round to its row.
 func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
-	key := settingKey(s) + "|" + l.entry.ID()
+	key := rowKey(s, l.entry)
 	row := r.rows[key]
 	if row == nil {
 		row = &rowState{setting: s, entry: l.entry, serverOK: true}
 		r.rows[key] = row
-		r.order = append(r.order, key)
 	}
 	l.row = row
 	if after, ok := r.usage(s, l); ok && l.usable {
@@ -95,7 +94,9 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	d.Plan = result.PlanEcho{Plan: r.plan, SHA256: r.plan.Digest()}
 	d.Method = r.method(partial)
 	for _, key := range r.order {
-		d.Rows = append(d.Rows, r.row(r.rows[key]))
+		if row := r.rows[key]; row != nil {
+			d.Rows = append(d.Rows, r.row(row))
+		}
 	}
 	d.Method.Hop.MeasuredRTT = floorRTT(d.Rows)
 	d.Gaps = append(d.Gaps, r.gaps...)

@@ -51,7 +51,7 @@ type run struct {
 	open Opener
 
 	rows     map[string]*rowState
-	order    []string // keys of rows, as they came
+	order    []string // keys of rows, as their contenders were listed
 	gaps     []result.Gap
 	failures []Failure
 	dead     map[string][]string // by setting, contenders that failed in it: not started again in its later rounds
@@ -104,6 +104,11 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	for _, f := range set.Failures {
 		r.fail(s, f.Contender, f.Reason)
 	}
+	for _, e := range set.Entries {
+		if key := rowKey(s, e); !slices.Contains(r.order, key) {
+			r.order = append(r.order, key)
+		}
+	}
 	rnd := rand.New(rand.NewPCG(uint64(s.Seed), 2))
 	lanes := r.connect(ctx, s, set, rnd)
 	defer closeAll(lanes)
@@ -137,12 +142,11 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	return r.samples(s, lanes, got)
 }
 
-// connect opens every VU's connection, in random order, so that no contender is always the first that a fresh client
-// meets.
+// connect opens every VU's connection. The lanes are in random order, and warm up in it: a contender that were always the
+// first to be called by a fresh client would not be the same as its control.
 func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) []*lane {
 	var lanes []*lane
-	order := rnd.Perm(len(set.Entries))
-	for _, i := range order {
+	for _, i := range rnd.Perm(len(set.Entries)) {
 		e := set.Entries[i]
 		l := &lane{entry: e}
 		for range s.Concurrency {
@@ -159,12 +163,7 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 		}
 		lanes = append(lanes, l)
 	}
-	slices.SortFunc(lanes, func(a, b *lane) int { return entryIndex(set, a.entry) - entryIndex(set, b.entry) })
 	return lanes
-}
-
-func entryIndex(set Set, e Entry) int {
-	return slices.IndexFunc(set.Entries, func(x Entry) bool { return x.ID() == e.ID() })
 }
 
 // warmUp makes the declared warm-up calls; a lane that nobody answers is left out.
@@ -301,5 +300,7 @@ func label(e Entry) string {
 	}
 	return e.Contender.Name
 }
+
+func rowKey(s Setting, e Entry) string { return settingKey(s) + "|" + e.ID() }
 
 func settingKey(s Setting) string { return fmt.Sprint(s.Case, "|", s.Phase, "|", s.Concurrency) }

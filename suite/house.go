@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,11 +71,12 @@ func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
 	var wg sync.WaitGroup
-	for i, seat := range seats {
-		if slices.Contains(s.Skip, seat.label()) {
+	// In random order: what starts first is placed differently from what starts last.
+	for _, i := range rand.New(rand.NewPCG(uint64(s.Seed), 3)).Perm(len(seats)) {
+		if slices.Contains(s.Skip, seats[i].label()) {
 			continue
 		}
-		wg.Go(func() { entries[i], errs[i] = start(ctx, seat) })
+		wg.Go(func() { entries[i], errs[i] = start(ctx, seats[i]) })
 	}
 	wg.Wait()
 	var set lab.Set
