@@ -46,8 +46,10 @@ func (e *echo) AppendRequest(dst []byte, id uint32) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(12+e.size))
 	dst = binary.LittleEndian.AppendUint32(dst, id)
 	dst = binary.LittleEndian.AppendUint64(dst, e.sent)
-	return append(dst, make([]byte, e.size)...)
+	return append(dst, zeros[:e.size]...)
 }
+
+var zeros [4096]byte
 
 func (e *echo) Reply(frame []byte) error {
 	e.got = binary.LittleEndian.Uint64(frame[8:])

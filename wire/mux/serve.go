@@ -105,11 +105,17 @@ func (w *replies) flush() error {
 	b, n := w.out, w.count
 	w.out, w.spare, w.count = w.spare[:0], nil, 0
 	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		w.spare = b
-		w.mu.Unlock()
-	}()
+	err := w.write(b)
+	w.mu.Lock()
+	w.spare = b
+	w.mu.Unlock()
+	if err == nil && n > 0 && w.answered != nil {
+		w.answered(n)
+	}
+	return err
+}
+
+func (w *replies) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -120,8 +126,5 @@ func (w *replies) flush() error {
 		}
 	}
 	_, err := w.nc.Write(b)
-	if err == nil && w.answered != nil {
-		w.answered(n)
-	}
 	return err
 }

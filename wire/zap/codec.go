@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"unsafe"
 )
@@ -329,12 +328,10 @@ func (f *field) set(b []byte, mem unsafe.Pointer, alias bool) error {
 	return nil
 }
 
-// decode reads n elements, each a length of four bytes and its bytes.
+// decode reads n elements, each a length of four bytes and its bytes. The slice grows as elements turn out to be there: a
+// count alone must not make us set memory aside.
 func (e *element) decode(data []byte, n int, mem unsafe.Pointer, alias bool) error {
-	if uint64(n)*uint64(e.typ.Elem().Size()) > math.MaxInt32 {
-		return fmt.Errorf("zap: list of %d elements: %w", n, ErrTooLarge)
-	}
-	s := reflect.MakeSlice(e.typ, n, n)
+	s := reflect.NewAt(e.typ, mem).Elem()
 	for i := range n {
 		if len(data) < 4 {
 			return fmt.Errorf("zap: element %d of %d: %w", i, n, ErrTruncated)
@@ -343,11 +340,15 @@ func (e *element) decode(data []byte, n int, mem unsafe.Pointer, alias bool) err
 		if uint64(size) > uint64(len(data)-4) {
 			return fmt.Errorf("zap: element %d of %d has %d bytes of %d: %w", i, n, size, len(data)-4, ErrRange)
 		}
+		if i == s.Cap() {
+			s.Grow(min(n-i, max(i, 16)))
+		}
+		s.SetLen(i + 1)
+		s.Index(i).SetZero()
 		if err := e.one.set(data[4:4+size:4+size], s.Index(i).Addr().UnsafePointer(), alias); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
 		data = data[4+size:]
 	}
-	reflect.NewAt(e.typ, mem).Elem().Set(s)
 	return nil
 }
