@@ -30,15 +30,14 @@ func (c *resultCheckCmd) Run(s *streams) error {
 		for _, v := range found {
 			fmt.Fprintf(s.out, "%s: %s\n", file, v)
 		}
-		switch {
-		case len(found) > 0:
-			broken++
-		case !d.Verdict.Publishable:
-			broken++
-			fmt.Fprintf(s.out, "%s: not publishable: %s\n", file, d.Verdict.Reasons[0])
-		default:
-			fmt.Fprintf(s.out, "%s: ok: %d rows, publishable\n", file, len(d.Rows))
+		if d.Partial {
+			fmt.Fprintf(s.out, "%s: not publishable: the run was interrupted\n", file)
 		}
+		if len(found) > 0 || !d.Verdict.Publishable {
+			broken++
+			continue
+		}
+		fmt.Fprintf(s.out, "%s: ok: %d rows, publishable\n", file, len(d.Rows))
 	}
 	if broken > 0 {
 		return exit(exitNotPublishable, nil)

@@ -198,19 +198,25 @@ func (r *run) costs(s *rowState, row *result.Row) {
 		row.Client.Allocs = result.Ptr(result.Round3(float64(m.client.Allocs) / float64(m.calls)))
 		row.Client.AllocBytes = result.Ptr(result.Round3(float64(m.client.AllocBytes) / float64(m.calls)))
 	} else {
-		r.gap(name+": client.allocs_per_op", "there was no metering pass")
+		r.gap(name+": client.allocs_per_op", notMetered)
 	}
-	if m.wire {
+	switch {
+	case m.calls == 0:
+		r.gap(name+": wire_bytes", notMetered)
+	case !m.wire:
+		r.gap(name+": wire_bytes", "this driver does not count bytes")
+	default:
 		row.WireBytes = &result.WireBytes{
 			Out: result.Round3(float64(m.out) / float64(m.calls)), In: result.Round3(float64(m.in) / float64(m.calls)),
 		}
-	} else {
-		r.gap(name+": wire_bytes", "this driver does not count bytes")
 	}
 	if s.entry.Process != nil {
 		r.serverCosts(s, row, name)
 	}
 }
+
+// notMetered is why figures of the metering pass are not there: the run or the contender ended before it.
+const notMetered = "there was no metering pass"
 
 func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 	row.Server = new(result.ServerCost)
@@ -233,7 +239,7 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 			server.GOMAXPROCS = result.Ptr(m.server.GOMAXPROCS)
 		}
 	} else {
-		r.gap(name+": server.allocs_per_op", cmp.Or(m.serverGap, "there was no metering pass"))
+		r.gap(name+": server.allocs_per_op", cmp.Or(m.serverGap, notMetered))
 	}
 	row.Processes = append(row.Processes, server)
 }

@@ -59,7 +59,7 @@ func ratioText(r *result.Row) string {
 	case q == nil:
 		return "–"
 	case q.Lo == nil || q.Hi == nil:
-		return fmt.Sprintf("%.2f (no interval)", q.Value)
+		return fmt.Sprintf("%.2f no interval", q.Value)
 	default:
 		return fmt.Sprintf("%.2f (%.2f–%.2f)", q.Value, *q.Lo, *q.Hi)
 	}

@@ -59,7 +59,7 @@ func durationText(v plan.Duration) string {
 }
 
 // Column widths; a negative one is left-aligned.
-var columns = [...]int{-5, -18, -18, 6, 6, 7, 7, 6, 6, 5, 5, 8}
+var columns = [...]int{-4, -17, -17, 5, 5, 7, 6, 6, 6, 4, 4, 8}
 
 func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
 	head := headline(d, g)
@@ -70,7 +70,7 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
 		head += "\n" + seed
 	}
 	b.WriteString(head + "\n")
-	line(b, "", "", "", "", "", "", "above", "CPU µs/op", "", "allocs/op", "", "wire B")
+	fmt.Fprintf(b, "%61s%6s %13s %9s %8s\n", "", "above", "CPU µs/op", "allocs/op", "wire B")
 	line(b, "rank", "contender", "ratio (95 %)", "min", "p50", "p99", "floor", "client", "server", "cli", "srv", "out/in")
 	shared := sharedWarnings(g)
 	for _, r := range ordered(g) {

@@ -1,0 +1,85 @@
+package report_test
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toll/lab/result"
+	"toll/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func document(t *testing.T) *result.Document {
+	t.Helper()
+	d, err := result.ReadFile("testdata/transport.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// spoiled is the document after everything went wrong that a reader must be told.
+func spoiled(t *testing.T) *result.Document {
+	d := document(t)
+	r := &d.Rows[2]
+	r.OK, r.Failed = r.OK-5, map[string]int64{"wrong_id": 3, "timeout": 2}
+	r.Warnings = []string{"5 of 2000 calls failed", "client-bound: the client used 91 % of its cores"}
+	r.Latency.P99, r.Ratio.Lo, r.Ratio.Hi, r.Server, r.WireBytes = nil, nil, nil, nil, nil
+	d.Rows[1].Latency, d.Rows[1].Ratio = nil, nil
+	d.Gaps = []result.Gap{{Row: "call/32B tcp node: server.allocs_per_op", Reason: "it does not say"}}
+	d.Anomalies = []result.Anomaly{{Kind: result.Drift, Row: "call/32B tcp rest", Detail: "it drifted"}}
+	d.Thresholds = []result.Threshold{{Expr: "rest-raw ratio <= 0.1"}, {Expr: "rest p50 < 1000", Passed: true}}
+	d.Verdict = result.Verdict{Reasons: []string{"rule 4: no"}}
+	return d
+}
+
+func TestGoldens(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		render func(io.Writer, *result.Document) error
+	}{{"text", report.Text}, {"md", report.Markdown}, {"csv", report.CSV}} {
+		for suffix, d := range map[string]*result.Document{"": document(t), "-spoiled": spoiled(t)} {
+			var b bytes.Buffer
+			if err := c.render(&b, d); err != nil {
+				t.Fatal(err)
+			}
+			file := "testdata/transport" + suffix + "." + c.name
+			if *update {
+				if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), b.String()); diff != "" {
+				os.WriteFile(file+".got", b.Bytes(), 0o644)
+				t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
+			}
+		}
+	}
+}
+
+func TestTablesFitAHundredColumns(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := report.Text(&b, document(t)); err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(b.String(), "  a loop of")
+	for line := range strings.Lines(table) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
