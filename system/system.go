@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Addr     string // host:port; an empty host is 127.0.0.1
 	Unix     string // path of a socket to listen on instead
-	Envelope string // how ops is served: rest, also when empty
+	Envelope string // how ops is served: one of Envelopes, rest when empty
 	MaxBody  int64  // largest request body
 	Reply    []byte // what null answers: a whole HTTP reply
 }
@@ -66,17 +66,35 @@ func build(name string, cfg Config, oc opserver.Config) (s server, scheme string
 	}
 	switch name {
 	case "ops":
-		if cfg.Envelope != "" && cfg.Envelope != "rest" {
-			return nil, "", fmt.Errorf("envelope %q: want rest", cfg.Envelope)
-		}
-		ops, err := opserver.NewRegistry(opserver.Note())
-		return opserver.NewREST(oc, ops), "http", err
+		return buildOps(cfg.Envelope, oc)
 	case "echo":
 		return opserver.NewEcho(oc), "tcp", nil
 	case "null":
 		return opserver.NewNull(oc), "http", nil
 	}
 	return nil, "", fmt.Errorf("system %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Envelopes returns those that ops can be served over: REST and op-call over net/http, the same over our own HTTP loop,
+// ZAP-HTTP frames, ZAP-RPC frames.
+func Envelopes() []string { return []string{"rest", "rest-raw", "zap-http", "zap-rpc"} }
+
+func buildOps(envelope string, oc opserver.Config) (s server, scheme string, err error) {
+	ops, err := opserver.NewRegistry(opserver.Note(), opserver.Tasks())
+	if err != nil {
+		return nil, "", err
+	}
+	switch envelope {
+	case "", "rest":
+		return opserver.NewREST(oc, ops), "http", nil
+	case "rest-raw":
+		return opserver.NewRaw(oc, ops), "http", nil
+	case "zap-http":
+		return opserver.NewZAP(oc, ops), "tcp", nil
+	case "zap-rpc":
+		return opserver.NewZAPRPC(oc, ops), "tcp", nil
+	}
+	return nil, "", fmt.Errorf("envelope %q: want one of %s", envelope, strings.Join(Envelopes(), ", "))
 }
 
 func address(scheme string, a net.Addr) string {

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+
+	"toll/wire/zap"
 )
 
 // An Operation is something that can be called, in no envelope's terms.
@@ -13,28 +16,56 @@ type Operation struct {
 	Name, Summary string
 	Input, Output json.RawMessage // JSON Schema
 
-	call func(ctx context.Context, decode func(in any) error) (any, error)
-	err  error // what is wrong with its types
+	call   func(ctx context.Context, decode func(in any) error) (any, error)
+	binary func(ctx context.Context, input, dst []byte) ([]byte, error)
+	reads  bool  // it takes no input: REST calls it by GET
+	err    error // what is wrong with its types
 }
 
-// Define makes an operation of a function from one struct to another. A field of the input that a caller leaves out is
+// Define makes an operation of a function from one struct to another, in JSON and in binary. An operation waits for nothing
+// and keeps nothing of its input: envelopes may answer on the goroutine that reads, from the memory that was read into. A field of the input that a caller leaves out is
 // zero, in every envelope.
 func Define[In, Out any](name, summary string, h func(ctx context.Context, in In) (Out, error)) Operation {
 	input, inErr := inputSchema[In]()
 	output, outErr := outputSchema[Out]()
-	return Operation{name, summary, input, output, func(ctx context.Context, decode func(any) error) (any, error) {
+	inCodec, inBinary := zap.NewCodec[In]()
+	outCodec, outBinary := zap.NewCodec[Out]()
+	call := func(ctx context.Context, decode func(any) error) (any, error) {
 		var in In
 		if err := decode(&in); err != nil {
 			return nil, err
 		}
 		return h(ctx, in)
-	}, errors.Join(inErr, outErr)}
+	}
+	binary := func(ctx context.Context, input, dst []byte) ([]byte, error) {
+		var in In
+		// The texts of in are the request's own memory: an operation that keeps one must copy it.
+		if err := inCodec.View(input, &in); err != nil {
+			return dst, &Error{Malformed, err.Error()}
+		}
+		out, err := h(ctx, in)
+		if err != nil {
+			return dst, err
+		}
+		return outCodec.Append(dst, &out), nil
+	}
+	in := reflect.TypeFor[In]()
+	return Operation{
+		Name: name, Summary: summary, Input: input, Output: output, call: call, binary: binary,
+		reads: in.Kind() == reflect.Struct && in.NumField() == 0, err: errors.Join(inErr, outErr, inBinary, outBinary),
+	}
 }
 
 // Call calls the operation. The envelope's decode fills in the input; what Call returns is the output to encode, or the
 // error of decode or of the operation as it was.
 func (o *Operation) Call(ctx context.Context, decode func(in any) error) (any, error) {
 	return o.call(ctx, decode)
+}
+
+// CallBinary calls the operation with an op-call body and appends the body of its output to dst. The operation may keep
+// nothing of input.
+func (o *Operation) CallBinary(ctx context.Context, input, dst []byte) ([]byte, error) {
+	return o.binary(ctx, input, dst)
 }
 
 // A Registry holds the operations that a server offers.

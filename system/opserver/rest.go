@@ -12,16 +12,21 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"toll/wire/opcall"
+	"toll/wire/zap"
 )
 
-// A REST serves a registry as JSON over HTTP: POST /v1/NAME calls an operation, GET /v1/ops lists them, GET /healthz
-// answers. Input is strict: one JSON value, no unknown member, nothing behind it. A refusal is
+// A REST serves a registry over net/http: as JSON (POST /v1/NAME calls an operation, GET one that takes no input; GET /v1/ops lists them, GET /healthz
+// answers) and as op-call (POST /.well-known/zip/op/NAME, binary bodies). Input is strict: one JSON value, no unknown member, nothing behind it. A refusal is
 // {"error":{"code","message"}} under a status that fits.
 type REST struct {
 	cfg    Config
 	server *http.Server
 	routes map[string]route
 	drain  *drain
+	ops    Registry
+	errs   *zap.Codec[opcall.Error]
 
 	mu       sync.Mutex
 	listener net.Listener // guarded by mu
@@ -30,21 +35,22 @@ type REST struct {
 // A route is what a path does.
 type route struct {
 	method string
+	reads  bool // GET does as well as POST
 	serve  func(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // NewREST makes a server of ops. Of cfg it uses the bounds; where to listen is up to the listener that Serve is given.
 func NewREST(cfg Config, ops Registry) *REST {
-	s := &REST{cfg: cfg.withDefaults(), routes: map[string]route{}, drain: newDrain()}
+	s := &REST{cfg: cfg.withDefaults(), routes: map[string]route{}, drain: newDrain(), ops: ops, errs: newErrorCodec()}
 	s.server = newHTTP(s.cfg, s)
-	s.routes["/healthz"] = route{"GET", func(http.ResponseWriter, *http.Request) (any, error) {
+	s.routes["/healthz"] = route{method: "GET", serve: func(http.ResponseWriter, *http.Request) (any, error) {
 		return map[string]string{"status": "ok"}, nil
 	}}
-	s.routes["/v1/"+listName] = route{"GET", func(http.ResponseWriter, *http.Request) (any, error) {
+	s.routes["/v1/"+listName] = route{method: "GET", serve: func(http.ResponseWriter, *http.Request) (any, error) {
 		return map[string]any{"operations": describe(ops)}, nil
 	}}
 	for _, op := range ops.Operations() {
-		s.routes["/v1/"+op.Name] = route{"POST", func(w http.ResponseWriter, r *http.Request) (any, error) {
+		s.routes["/v1/"+op.Name] = route{method: "POST", reads: op.reads, serve: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			return s.invoke(&op, w, r)
 		}}
 	}
@@ -108,6 +114,10 @@ func (s *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Error{Unavailable, "shutting down"})
 		return
 	}
+	if name, err := opcall.Name(r.URL.Path); err == nil {
+		s.binary(name, w, r)
+		return
+	}
 	out, err := s.route(w, r)
 	if err != nil {
 		refuse(w, err)
@@ -118,7 +128,25 @@ func (s *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	write(w, http.StatusOK, body)
+	write(w, http.StatusOK, "application/json", body)
+}
+
+// binary answers an op-call.
+func (s *REST) binary(name string, w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		status, body := binaryError(s.errs, nil, &Error{methodNotAllowed, "want POST"})
+		write(w, status, opcall.MediaType, body)
+		return
+	}
+	input, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	if err != nil {
+		status, body := binaryError(s.errs, nil, inputError(err))
+		write(w, status, opcall.MediaType, body)
+		return
+	}
+	status, body := callBinary(r.Context(), s.ops, s.errs, name, input, nil)
+	write(w, status, opcall.MediaType, body)
 }
 
 func (s *REST) route(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -126,7 +154,7 @@ func (s *REST) route(w http.ResponseWriter, r *http.Request) (any, error) {
 	if !ok {
 		return nil, &Error{NotFound, "nothing at this path"}
 	}
-	if r.Method != to.method && !(to.method == "GET" && r.Method == "HEAD") {
+	if r.Method != to.method && !(to.method == "GET" && r.Method == "HEAD") && !(to.reads && r.Method == "GET") {
 		allow := to.method
 		if allow == "GET" {
 			allow = "GET, HEAD"
@@ -139,6 +167,9 @@ func (s *REST) route(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // invoke calls op with the request's body.
 func (s *REST) invoke(op *Operation, w http.ResponseWriter, r *http.Request) (any, error) {
+	if r.Method == http.MethodGet {
+		return op.Call(r.Context(), func(any) error { return nil })
+	}
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return nil, &Error{unsupportedMediaType, "want application/json"}
 	}
@@ -205,27 +236,32 @@ var statusOf = map[string]int{
 
 // refuse answers with an error. One that is not ours keeps its text to itself.
 func refuse(w http.ResponseWriter, err error) {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Internal, "the operation failed"}
-	}
-	status, known := statusOf[e.Code]
-	if !known {
-		status = http.StatusInternalServerError
-	}
+	e := visible(err)
 	if e.Code == TimedOut {
 		w.Header().Set("Connection", "close")
 	}
+	write(w, statusFor(e), "application/json", errorJSON(e))
+}
+
+// statusFor returns the HTTP status of a code.
+func statusFor(e *Error) int {
+	if status, known := statusOf[e.Code]; known {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+func errorJSON(e *Error) []byte {
 	body, err := json.Marshal(map[string]any{"error": map[string]string{"code": e.Code, "message": e.Message}})
 	if err != nil {
 		panic("an error's text as JSON: " + err.Error())
 	}
-	write(w, status, body)
+	return body
 }
 
-func write(w http.ResponseWriter, status int, body []byte) {
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	w.Write(body) // an error means that the caller has gone

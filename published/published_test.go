@@ -1,0 +1,113 @@
+package published_test
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toll/published"
+)
+
+func load(t *testing.T, name string) published.Table {
+	t.Helper()
+	table, err := published.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestEveryTableSaysWhereItIsFrom(t *testing.T) {
+	t.Parallel()
+	date := regexp.MustCompile(`^\d{4}-\d{2}(-\d{2})?$`)
+	for _, name := range published.Names() {
+		table := load(t, name)
+		for what, got := range map[string]string{"title": table.Title, "source": table.Source, "machine": table.Machine, "unit": table.Unit} {
+			if got == "" {
+				t.Errorf("%s has no %s", name, what)
+			}
+		}
+		if !date.MatchString(table.Date) || len(table.SHA256) != 64 {
+			t.Errorf("%s: date %q, sha256 %q", name, table.Date, table.SHA256)
+		}
+		if len(table.Rows) == 0 || len(table.Method) == 0 || len(table.Errata) == 0 {
+			t.Errorf("%s: %d rows, %d method facts, %d errata", name, len(table.Rows), len(table.Method), len(table.Errata))
+		}
+	}
+}
+
+func TestEveryRangeIsInOrder(t *testing.T) {
+	t.Parallel()
+	for _, name := range published.Names() {
+		for _, r := range load(t, name).Rows {
+			if r.Label == "" || r.Min[0] > r.Min[1] || r.P50[0] > r.P50[1] {
+				t.Errorf("%s, row %q: min %v, p50 %v", name, r.Label, r.Min, r.P50)
+			}
+			if r.P50[0] > 0 && r.Min[0] > r.P50[0] {
+				t.Errorf("%s, row %q: min %v above p50 %v", name, r.Label, r.Min, r.P50)
+			}
+			if slices.ContainsFunc(r.Ratios, func(v float64) bool { return v <= 0 }) {
+				t.Errorf("%s, row %q: ratios %v", name, r.Label, r.Ratios)
+			}
+		}
+	}
+}
+
+// Transcribed a second time, by hand, from the write-up: one wrong digit in either place fails.
+func TestTransportSeedIsAsPrinted(t *testing.T) {
+	t.Parallel()
+	want := []published.Row{
+		{Label: "ZAP unix", Contender: "zap-http", Phase: "unix", Min: [2]float64{0.07, 0.09}, P50: [2]float64{0.14, 0.18}, Ratios: []float64{0.67, 0.75, 0.67}},
+		{Label: "ZAP tcp", Contender: "zap-http", Phase: "tcp", Min: [2]float64{0.08, 0.12}, P50: [2]float64{0.19, 0.24}, Ratios: []float64{0.86, 0.87, 0.90}},
+		{Label: "REST", Contender: "rest", Phase: "tcp", Min: [2]float64{0.10, 0.13}, P50: [2]float64{0.21, 0.28}, Ratios: []float64{1}},
+		{Label: "MCP", Contender: "mcp", Phase: "tcp", Min: [2]float64{0.10, 0.14}, P50: [2]float64{0.21, 0.25}, Ratios: []float64{0.96, 1.09, 1.05}},
+		{Label: "op-call plane", Contender: "opcall", Phase: "tcp", Min: [2]float64{0.09, 0.12}, P50: [2]float64{0.19, 0.23}, Ratios: []float64{1, 1, 1}},
+	}
+	if diff := cmp.Diff(want, load(t, "transport-seed").Rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadGivesEachCallerItsOwnTable(t *testing.T) {
+	t.Parallel()
+	first := load(t, "transport-seed")
+	first.Rows[0].Ratios[0] = 9
+	first.Method["n"] = "9"
+	second := load(t, "transport-seed")
+	if second.Rows[0].Ratios[0] == 9 || second.Method["n"] == "9" {
+		t.Error("a caller's change shows in the next Load")
+	}
+}
+
+func TestUnknownTableNamesThoseThereAre(t *testing.T) {
+	t.Parallel()
+	_, err := published.Load("nothing")
+	if err == nil || !strings.Contains(err.Error(), `"nothing"`) {
+		t.Fatalf("got %v", err)
+	}
+	for _, name := range published.Names() {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+}
+
+func TestEveryFileIsPinned(t *testing.T) {
+	t.Parallel()
+	paths, err := fs.Glob(os.DirFS("."), "*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range paths {
+		got = append(got, strings.TrimSuffix(p, ".json"))
+	}
+	if diff := cmp.Diff(published.Names(), got); diff != "" {
+		t.Errorf("pinned against files (-pinned +files):\n%s", diff)
+	}
+}
