@@ -1,6 +1,7 @@
 package opserver
 
 import (
+	"errors"
 	"net"
 	"sync"
 )
@@ -36,4 +37,13 @@ type boundedConn struct {
 func (c *boundedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be sent, where the connection can: a refusal must reach a client that is still
+// sending, and a plain Close would take it back.
+func (c *boundedConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

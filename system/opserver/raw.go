@@ -32,7 +32,7 @@ func NewRaw(cfg Config, ops Registry) *Raw {
 	s := &Raw{ops: ops, list: list, errs: newErrorCodec()}
 	s.server = http1.New(http1.Config{
 		MaxHead: cfg.MaxHead, MaxBody: int(cfg.MaxBody), HeadTimeout: cfg.HeadTimeout,
-		ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout,
+		ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout, Refused: unreadable,
 	}, s.answer)
 	return s
 }
@@ -47,6 +47,19 @@ func (s *Raw) Serve(l net.Listener) error {
 
 // Shutdown stops accepting, lets what is in flight be answered until ctx ends, then breaks off the rest.
 func (s *Raw) Shutdown(ctx context.Context) error { return s.server.Shutdown(ctx) }
+
+// unreadable says in JSON why a request could not be read.
+func unreadable(reply *http1.Reply, status int, text string) {
+	e := &Error{Malformed, text}
+	switch status {
+	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
+		e.Code = TooLarge
+	case http.StatusRequestTimeout:
+		e.Code = TimedOut
+	}
+	reply.ContentType = "application/json"
+	reply.Body = append(reply.Body, errorJSON(e)...)
+}
 
 func (s *Raw) answer(ctx context.Context, req *http1.Request, reply *http1.Reply) {
 	path := req.Path()

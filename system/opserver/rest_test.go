@@ -70,6 +70,19 @@ func client(t *testing.T, l net.Listener) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// makers are the two servers that must answer alike: over net/http and over our own loop.
+var makers = map[string]func(opserver.Config, opserver.Registry) server{
+	"net/http": func(cfg opserver.Config, ops opserver.Registry) server { return opserver.NewREST(cfg, ops) },
+	"raw":      func(cfg opserver.Config, ops opserver.Registry) server { return opserver.NewRaw(cfg, ops) },
+}
+
+// each runs f for each of them.
+func each(t *testing.T, f func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server)) {
+	for name, serverOf := range makers {
+		t.Run(name, func(t *testing.T) { f(t, serverOf) })
+	}
+}
+
 func both(t *testing.T, f func(t *testing.T, cfg opserver.Config)) {
 	t.Run("tcp", func(t *testing.T) { t.Parallel(); f(t, opserver.Config{}) })
 	t.Run("unix", func(t *testing.T) {
@@ -121,40 +134,42 @@ func TestRESTAnswers(t *testing.T) {
 		{"POST", "/v1/fail", "", `{"How":"invalid"}`, 422, "invalid"},
 		{"POST", "/v1/fail", "", `{"How":"own_code"}`, 500, "own_code"},
 	}
-	both(t, func(t *testing.T, cfg opserver.Config) {
-		cfg.MaxBody = 100 << 10
-		l := listen(t, cfg)
-		start(t, opserver.NewREST(cfg, registry(t, failing)), l)
-		c := client(t, l)
-		for _, tt := range tests {
-			name := fmt.Sprintf("%s %s %s %.40s", tt.method, tt.path, tt.contentType, tt.body)
-			req, err := http.NewRequest(tt.method, "http://x"+tt.path, strings.NewReader(tt.body))
-			if err != nil {
-				t.Fatal(err)
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		both(t, func(t *testing.T, cfg opserver.Config) {
+			cfg.MaxBody = 100 << 10
+			l := listen(t, cfg)
+			start(t, serverOf(cfg, registry(t, failing)), l)
+			c := client(t, l)
+			for _, tt := range tests {
+				name := fmt.Sprintf("%s %s %s %.40s", tt.method, tt.path, tt.contentType, tt.body)
+				req, err := http.NewRequest(tt.method, "http://x"+tt.path, strings.NewReader(tt.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.contentType != "" {
+					req.Header.Set("Content-Type", tt.contentType)
+				}
+				resp, err := c.Do(req)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				b, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err != nil || resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != "application/json" {
+					t.Errorf("%s: %v, status %d, content type %q, want %d", name, err, resp.StatusCode, resp.Header.Get("Content-Type"), tt.status)
+				}
+				if got := bodyOrCode(tt.status, b); got != tt.want {
+					t.Errorf("%s: got %.200q, want %.200q", name, got, tt.want)
+				}
+				if strings.Contains(string(b), "secret") {
+					t.Errorf("%s: tells what it must not: %s", name, b)
+				}
+				if allow := resp.Header.Get("Allow"); (tt.status == 405) != (allow != "") {
+					t.Errorf("%s: Allow %q", name, allow)
+				}
 			}
-			if tt.contentType != "" {
-				req.Header.Set("Content-Type", tt.contentType)
-			}
-			resp, err := c.Do(req)
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
-			b, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if err != nil || resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s: %v, status %d, content type %q, want %d", name, err, resp.StatusCode, resp.Header.Get("Content-Type"), tt.status)
-			}
-			if got := bodyOrCode(tt.status, b); got != tt.want {
-				t.Errorf("%s: got %.200q, want %.200q", name, got, tt.want)
-			}
-			if strings.Contains(string(b), "secret") {
-				t.Errorf("%s: tells what it must not: %s", name, b)
-			}
-			if allow := resp.Header.Get("Allow"); (tt.status == 405) != (allow != "") {
-				t.Errorf("%s: Allow %q", name, allow)
-			}
-		}
+		})
 	})
 }
 
@@ -173,30 +188,32 @@ func bodyOrCode(status int, body []byte) string {
 }
 
 func TestRESTListsItsOperations(t *testing.T) {
-	l := listen(t, opserver.Config{})
-	start(t, opserver.NewREST(opserver.Config{}, registry(t)), l)
-	resp, err := client(t, l).Get("http://x/v1/ops")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var got struct {
-		Operations []struct {
-			Name, Summary string
-			Input, Output json.RawMessage
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		l := listen(t, opserver.Config{})
+		start(t, serverOf(opserver.Config{}, registry(t)), l)
+		resp, err := client(t, l).Get("http://x/v1/ops")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-		t.Fatal(err)
-	}
-	note := opserver.Note()
-	if len(got.Operations) != 1 {
-		t.Fatalf("got %d operations", len(got.Operations))
-	}
-	op := got.Operations[0]
-	if op.Name != note.Name || op.Summary != note.Summary || string(op.Input) != string(note.Input) || string(op.Output) != string(note.Output) {
-		t.Errorf("got %+v", op)
-	}
+		defer resp.Body.Close()
+		var got struct {
+			Operations []struct {
+				Name, Summary string
+				Input, Output json.RawMessage
+			}
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		note := opserver.Note()
+		if len(got.Operations) != 1 {
+			t.Fatalf("got %d operations", len(got.Operations))
+		}
+		op := got.Operations[0]
+		if op.Name != note.Name || op.Summary != note.Summary || string(op.Input) != string(note.Input) || string(op.Output) != string(note.Output) {
+			t.Errorf("got %+v", op)
+		}
+	})
 }
 
 // A blocker is an operation that waits until it is released.
@@ -295,42 +312,46 @@ func TestDrainFinishesWhatIsInFlightAndRefusesTheRest(t *testing.T) {
 }
 
 func TestShutdownBreaksOffWhenItsContextEnds(t *testing.T) {
-	b := newBlocker()
-	l := listen(t, opserver.Config{})
-	s := opserver.NewREST(opserver.Config{}, registry(t, b.operation()))
-	start(t, s, l)
-	busy := dial(t, l)
-	io.WriteString(busy, post("/v1/wait", "{}"))
-	<-b.arrived
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if !closed(busy) {
-		t.Error("the connection goes on")
-	}
-	close(b.release)
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		b := newBlocker()
+		l := listen(t, opserver.Config{})
+		s := serverOf(opserver.Config{}, registry(t, b.operation()))
+		start(t, s, l)
+		busy := dial(t, l)
+		io.WriteString(busy, post("/v1/wait", "{}"))
+		<-b.arrived
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if !closed(busy) {
+			t.Error("the connection goes on")
+		}
+		close(b.release)
+	})
 }
 
 // With nothing in flight too: a connection that has not asked anything yet must not outlive the server.
 func TestShutdownUnderAnEndedContextStopsAtOnce(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for range 20 {
-		l := listen(t, opserver.Config{})
-		s := opserver.NewREST(opserver.Config{}, registry(t))
-		start(t, s, l)
-		used := dial(t, l)
-		ask(t, used, get("/healthz"))
-		fresh := dial(t, l)
-		io.WriteString(fresh, "GET")
-		s.Shutdown(ctx)
-		fresh.SetReadDeadline(time.Now().Add(5 * time.Second))
-		if _, err := fresh.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) || !closed(used) {
-			t.Fatal("a connection goes on")
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 20 {
+			l := listen(t, opserver.Config{})
+			s := serverOf(opserver.Config{}, registry(t))
+			start(t, s, l)
+			used := dial(t, l)
+			ask(t, used, get("/healthz"))
+			fresh := dial(t, l)
+			io.WriteString(fresh, "GET")
+			s.Shutdown(ctx)
+			fresh.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if _, err := fresh.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) || !closed(used) {
+				t.Fatal("a connection goes on")
+			}
 		}
-	}
+	})
 }
 
 // Pipes stand in for sockets, so that timeouts pass in virtual time.
@@ -365,7 +386,7 @@ func (p pipes) dial(t *testing.T) net.Conn {
 // serveInBubble runs f against s in virtual time.
 func serveInBubble(t *testing.T, s func() server, f func(t *testing.T, p pipes)) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s := make(pipes), s()
+		p, s := pipes(make(chan net.Conn)), s()
 		start(t, s, p)
 		f(t, p)
 	})
@@ -374,94 +395,98 @@ func serveInBubble(t *testing.T, s func() server, f func(t *testing.T, p pipes))
 var short = opserver.Config{HeadTimeout: 3 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 20 * time.Second}
 
 func TestRESTTimeouts(t *testing.T) {
-	rest := func() server { return opserver.NewREST(short, registry(t)) }
-	t.Run("slow head", func(t *testing.T) {
-		serveInBubble(t, rest, func(t *testing.T, p pipes) {
-			nc, began := p.dial(t), time.Now()
-			var dribbler sync.WaitGroup
-			dribbler.Go(func() {
-				for err := error(nil); err == nil; {
-					<-time.After(time.Second)
-					_, err = nc.Write([]byte("G"))
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		rest := func() server { return serverOf(short, registry(t)) }
+		t.Run("slow head", func(t *testing.T) {
+			serveInBubble(t, rest, func(t *testing.T, p pipes) {
+				nc, began := p.dial(t), time.Now()
+				var dribbler sync.WaitGroup
+				dribbler.Go(func() {
+					for err := error(nil); err == nil; {
+						<-time.After(time.Second)
+						_, err = nc.Write([]byte("G"))
+					}
+				})
+				io.Copy(io.Discard, nc)
+				if took := time.Since(began); took != 3*time.Second {
+					t.Errorf("dribbled for %v, want the head timeout, 3 s", took)
+				}
+				dribbler.Wait()
+			})
+		})
+		t.Run("slow body", func(t *testing.T) {
+			serveInBubble(t, rest, func(t *testing.T, p pipes) {
+				nc, began := p.dial(t), time.Now()
+				status, body := ask(t, nc, "POST /v1/note HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+				if status != 408 || bodyOrCode(status, []byte(body)) != "timed_out" {
+					t.Errorf("got %d %s, want 408", status, body)
+				}
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("answered after %v, want the read timeout, 10 s", took)
+				}
+				if !closed(nc) {
+					t.Error("the connection goes on")
 				}
 			})
-			io.Copy(io.Discard, nc)
-			if took := time.Since(began); took != 3*time.Second {
-				t.Errorf("dribbled for %v, want the head timeout, 3 s", took)
-			}
-			dribbler.Wait()
 		})
-	})
-	t.Run("slow body", func(t *testing.T) {
-		serveInBubble(t, rest, func(t *testing.T, p pipes) {
-			nc, began := p.dial(t), time.Now()
-			status, body := ask(t, nc, "POST /v1/note HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
-			if status != 408 || bodyOrCode(status, []byte(body)) != "timed_out" {
-				t.Errorf("got %d %s, want 408", status, body)
-			}
-			if took := time.Since(began); took != 10*time.Second {
-				t.Errorf("answered after %v, want the read timeout, 10 s", took)
-			}
-			if !closed(nc) {
-				t.Error("the connection goes on")
-			}
+		t.Run("idle", func(t *testing.T) {
+			serveInBubble(t, rest, func(t *testing.T, p pipes) {
+				nc := p.dial(t)
+				ask(t, nc, get("/healthz"))
+				began := time.Now()
+				if !closed(nc) || time.Since(began) != 20*time.Second {
+					t.Errorf("idle for %v, want 20 s", time.Since(began))
+				}
+			})
 		})
-	})
-	t.Run("idle", func(t *testing.T) {
-		serveInBubble(t, rest, func(t *testing.T, p pipes) {
-			nc := p.dial(t)
-			ask(t, nc, get("/healthz"))
-			began := time.Now()
-			if !closed(nc) || time.Since(began) != 20*time.Second {
-				t.Errorf("idle for %v, want 20 s", time.Since(began))
-			}
-		})
-	})
-	t.Run("never reads", func(t *testing.T) {
-		serveInBubble(t, rest, func(t *testing.T, p pipes) {
-			nc, began := p.dial(t), time.Now()
-			io.WriteString(nc, get("/healthz"))
-			<-time.After(time.Minute)
-			if !closed(nc) {
-				t.Errorf("the connection goes on after %v", time.Since(began))
-			}
+		t.Run("never reads", func(t *testing.T) {
+			serveInBubble(t, rest, func(t *testing.T, p pipes) {
+				nc, began := p.dial(t), time.Now()
+				io.WriteString(nc, get("/healthz"))
+				<-time.After(time.Minute)
+				if !closed(nc) {
+					t.Errorf("the connection goes on after %v", time.Since(began))
+				}
+			})
 		})
 	})
 }
 
 // What could be read as two different requests is refused.
 func TestSmugglingShapes(t *testing.T) {
-	l := listen(t, opserver.Config{})
-	start(t, opserver.NewREST(opserver.Config{}, registry(t)), l)
-	const head = "POST /v1/note HTTP/1.1\r\nHost: x\r\n"
-	got := map[string]int{}
-	want := map[string]int{}
-	for name, tt := range map[string]struct {
-		request string
-		status  int
-	}{
-		"two lengths":              {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", 400},
-		"a list of lengths":        {head + "Content-Length: 2, 3\r\n\r\n{} ", 400},
-		"signed length":            {head + "Content-Length: +2\r\n\r\n{}", 400},
-		"negative length":          {head + "Content-Length: -2\r\n\r\n{}", 400},
-		"space before the colon":   {head + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400},
-		"unknown coding":           {head + "Transfer-Encoding: xchunked\r\n\r\n", 501},
-		"two codings":              {head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
-		"chunked and more":         {head + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501},
-		"bare CR in a field":       {head + "X: y\rContent-Length: 5\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"NUL in a field":           {head + "X: \x00\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"no host":                  {"POST /v1/note HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"two hosts":                {head + "Host: y\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"bad chunk size":           {head + "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n", 400},
-		"chunk longer than stated": {head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}}\r\n0\r\n\r\n", 400},
-		"no version":               {"POST /v1/note\r\n\r\n", 400},
-	} {
-		want[name] = tt.status
-		got[name], _ = ask(t, dial(t, l), tt.request)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	each(t, func(t *testing.T, serverOf func(opserver.Config, opserver.Registry) server) {
+		l := listen(t, opserver.Config{})
+		start(t, serverOf(opserver.Config{}, registry(t)), l)
+		const head = "POST /v1/note HTTP/1.1\r\nHost: x\r\n"
+		got := map[string]int{}
+		want := map[string]int{}
+		for name, tt := range map[string]struct {
+			request string
+			status  int
+		}{
+			"two lengths":              {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", 400},
+			"a list of lengths":        {head + "Content-Length: 2, 3\r\n\r\n{} ", 400},
+			"signed length":            {head + "Content-Length: +2\r\n\r\n{}", 400},
+			"negative length":          {head + "Content-Length: -2\r\n\r\n{}", 400},
+			"space before the colon":   {head + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400},
+			"unknown coding":           {head + "Transfer-Encoding: xchunked\r\n\r\n", 501},
+			"two codings":              {head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
+			"chunked and more":         {head + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501},
+			"bare CR in a field":       {head + "X: y\rContent-Length: 5\r\nContent-Length: 2\r\n\r\n{}", 400},
+			"NUL in a field":           {head + "X: \x00\r\nContent-Length: 2\r\n\r\n{}", 400},
+			"no host":                  {"POST /v1/note HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", 400},
+			"two hosts":                {head + "Host: y\r\nContent-Length: 2\r\n\r\n{}", 400},
+			"bad chunk size":           {head + "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n", 400},
+			"chunk longer than stated": {head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}}\r\n0\r\n\r\n", 400},
+			"no version":               {"POST /v1/note\r\n\r\n", 400},
+		} {
+			want[name] = tt.status
+			got[name], _ = ask(t, dial(t, l), tt.request)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
 }
 
 // net/http does not refuse a length beside a transfer coding, nor a folded line. It reads them by RFC 9112 (6.3: the coding

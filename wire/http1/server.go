@@ -23,6 +23,9 @@ type Config struct {
 	ReadTimeout   time.Duration // from a request's first byte to its last; 30 s
 	WriteTimeout, // of one reply; 30 s
 	IdleTimeout time.Duration // between requests; 2 min
+
+	// Refused fills in the reply to a request that can't be read; nil answers with text as plain text.
+	Refused func(reply *Reply, status int, text string)
 }
 
 func (c Config) withDefaults() Config {
@@ -128,7 +131,8 @@ func (s *Server) forget(c *conn) {
 }
 
 // Shutdown stops accepting, ends idle connections, lets requests in flight be answered, and returns when all are gone.
-// When ctx ends first, it breaks off what is left and returns ctx's error.
+// When ctx ends first, it breaks off what is left, ends the handlers' context and returns ctx's error, without waiting for a
+// handler that does not look at its context.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -156,7 +160,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.nc.Close()
 	}
 	s.mu.Unlock()
-	<-gone
 	return ctx.Err()
 }
 
@@ -313,8 +316,12 @@ func (c *conn) refuse(err error) {
 	}
 	c.out.reset()
 	c.out.Status = r.status
-	c.out.Body = append(append(c.out.Body, r.text...), '\n')
-	c.out.ContentType = "text/plain; charset=utf-8"
+	if c.s.cfg.Refused != nil {
+		c.s.cfg.Refused(&c.out, r.status, r.text)
+	} else {
+		c.out.Body = append(append(c.out.Body, r.text...), '\n')
+		c.out.ContentType = "text/plain; charset=utf-8"
+	}
 	if c.write(true) != nil {
 		return
 	}
