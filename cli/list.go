@@ -24,8 +24,8 @@ func (listCmd) Run(s *streams) error {
 		fmt.Fprintf(s.out, "  phases      %s\n", strings.Join(p.Phases, ", "))
 		fmt.Fprintf(s.out, "  contenders  %s (baseline %s)\n", strings.Join(p.Contenders, ", "), p.Baseline)
 		fmt.Fprintf(s.out, "  quick       %d blocks × %d calls in %d rounds\n", p.Blocks, p.Calls, p.Rounds)
-		if full := p.Settings.With(p.Full); p.Full != nil {
-			fmt.Fprintf(s.out, "  full        %d blocks × %d calls in %d rounds, concurrency %v\n", full.Blocks, full.Calls, full.Rounds, full.Concurrency)
+		if full := p.AtFull(); p.Full != nil {
+			fmt.Fprintf(s.out, "  full        %d blocks × %d calls in %d rounds, concurrency %v, cases %s\n", full.Blocks, full.Calls, full.Rounds, full.Concurrency, strings.Join(full.Cases, ", "))
 		}
 	}
 	return nil

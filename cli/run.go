@@ -177,6 +177,9 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
 		return exit(exitUsage, err)
 	}
 	p := j.plan
+	if c.Full {
+		p = p.AtFull()
+	}
 	p.With = nil
 	for _, m := range outside {
 		p.With = append(p.With, m.Name)
@@ -187,9 +190,6 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
 	}
 	defer open.Close()
 	settings := p.Settings
-	if c.Full {
-		settings = settings.With(p.Full)
-	}
 	return conduct(ctx, s, conducting{
 		plan: p, open: open, settings: settings, claimed: settings.With(p.Claims), seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
 	})

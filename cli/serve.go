@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,9 +21,11 @@ const drainTime = 3 * time.Second
 
 type serveCmd struct {
 	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null"`
-	Envelope string `help:"How ops is served: rest." default:"" placeholder:"NAME"`
+	Envelope string `help:"How ops is served: rest, rest-raw, zap-http or zap-rpc." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
+	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	Key      string `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
 	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -32,6 +35,7 @@ func (serveCmd) Help() string {
 
   toll serve ops --addr 127.0.0.1:8080
   toll serve ops --unix /run/user/1000/toll/ops.sock
+  toll serve ops --envelope zap-rpc
   toll serve echo`
 }
 
@@ -53,6 +57,13 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 			return usage("--reply: %w", err)
 		}
 		cfg.Reply = data
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return usage("--cert, --key: %w", err)
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
 	}
 	running, err := system.Start(ctx, c.System, cfg)
 	if err != nil {

@@ -20,7 +20,7 @@ type address struct {
 	tls           bool
 }
 
-// parseAddress reads http://host:port, https://host:port, tcp://host:port or unix:/path.
+// parseAddress reads http://host:port, https://host:port, tcp://host:port, tls://host:port or unix:/path.
 func parseAddress(s string) (address, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if path == "" {
@@ -39,10 +39,10 @@ func parseAddress(s string) (address, error) {
 }
 
 func hostAddress(u *url.URL) (address, error) {
-	ports := map[string]string{"http": "80", "https": "443", "tcp": ""}
+	ports := map[string]string{"http": "80", "https": "443", "tcp": "", "tls": ""}
 	port, known := ports[u.Scheme]
 	if !known {
-		return address{}, fmt.Errorf("address %q: want unix:/path, or http, https or tcp with host and port", u)
+		return address{}, fmt.Errorf("address %q: want unix:/path, or http, https, tcp or tls with host and port", u)
 	}
 	if u.Port() != "" {
 		port = u.Port()
@@ -50,7 +50,7 @@ func hostAddress(u *url.URL) (address, error) {
 	if u.Hostname() == "" || port == "" {
 		return address{}, fmt.Errorf("address %q: want a host and a port", u)
 	}
-	return address{"tcp", net.JoinHostPort(u.Hostname(), port), u.Host, u.Scheme == "https"}, nil
+	return address{"tcp", net.JoinHostPort(u.Hostname(), port), u.Host, u.Scheme == "https" || u.Scheme == "tls"}, nil
 }
 
 // A dialer connects to one address.

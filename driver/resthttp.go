@@ -19,6 +19,19 @@ import (
 // openHTTP makes the Caller over net/http. Its connection is made now, as the raw client's is, so that Open fails for both
 // when nobody answers.
 func (r *REST) openHTTP(ctx context.Context, cfg ConnConfig, path string) (load.Caller, error) {
+	c, err := newHTTPNote(ctx, cfg, path)
+	if err != nil {
+		return nil, err
+	}
+	c.noteCall = r.noteCall()
+	if r.Cold {
+		return &cold{c, c.Close}, nil
+	}
+	return c, nil
+}
+
+// newHTTPNote connects; what is called is up to the caller.
+func newHTTPNote(ctx context.Context, cfg ConnConfig, path string) (*httpNote, error) {
 	d, err := newDialer(cfg)
 	if err != nil {
 		return nil, err
@@ -45,11 +58,8 @@ func (r *REST) openHTTP(ctx context.Context, cfg ConnConfig, path string) (load.
 		MaxIdleConnsPerHost:    1,
 		MaxResponseHeaderBytes: maxHead,
 	}
-	c := &httpNote{noteCall: r.noteCall(), maxBody: cfg.MaxBody, url: d.scheme() + "://" + d.host + path, first: first}
+	c := &httpNote{maxBody: cfg.MaxBody, url: d.scheme() + "://" + d.host + path, first: first}
 	c.client = http.Client{Transport: tr, Timeout: cfg.Timeout, CheckRedirect: noRedirect}
-	if r.Cold {
-		return &cold{c, c.Close}, nil
-	}
 	return c, nil
 }
 

@@ -60,7 +60,7 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
 	}
 	h := &house{plan: p, outside: all, dir: dir}
-	return p, &Opener{among{transport{h}}, hop, h}, nil
+	return p, &Opener{among{transport{house: h}}, hop, h}, nil
 }
 
 // Open starts each contender, the first once more as the control, and for driver rest the floor and the null target.

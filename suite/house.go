@@ -1,7 +1,9 @@
 package suite
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +12,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"toll/certs"
 	"toll/contender"
 	"toll/driver"
 	"toll/lab"
@@ -51,11 +55,13 @@ func (h *house) socket(name string) string {
 
 // A seat is a contender that is to be started for a round.
 type seat struct {
-	contender result.Contender
-	role      string
-	spec      func() (contender.Spec, error)
-	target    func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
-	engine    func(p *contender.Process) load.Target                 // or asks it over its standard input; it times itself
+	contender   result.Contender
+	role        string
+	connections string // per-caller when empty
+	tls         *result.TLS
+	spec        func() (contender.Spec, error)
+	target      func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
+	engine      func(p *contender.Process) load.Target                 // or asks it over its standard input; it times itself
 }
 
 func (s seat) label() string {
@@ -115,7 +121,7 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: "per-caller", Process: process{p}}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Process: process{p}}
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = "shared", true, s.engine(p)
 		return e, nil
@@ -149,6 +155,23 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 
 // Stop ends the process.
 func (p process) Stop(ctx context.Context) error { return p.p.Stop(ctx) }
+
+// authority makes a certificate authority for this run, leaves a server's certificate in the house's folder and returns what
+// a client trusts.
+func (h *house) authority() (*tls.Config, error) {
+	a, err := certs.New(time.Now)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := a.Server("127.0.0.1", "localhost")
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := pair.WriteFiles(h.dir, "server"); err != nil {
+		return nil, err
+	}
+	return &tls.Config{RootCAs: a.Pool(), MinVersion: tls.VersionTLS13}, nil
+}
 
 // fixture writes a file of the house, once.
 func (h *house) fixture(name string, data []byte) (string, error) {

@@ -20,7 +20,7 @@ var plans embed.FS
 type Benchmark struct {
 	Name  string
 	About string
-	open  func(*house) lab.Opener
+	open  func(*house) (lab.Opener, error)
 }
 
 // All lists the benchmarks.
@@ -81,5 +81,10 @@ func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, e
 		return nil, fmt.Errorf("a folder for sockets: %w", err)
 	}
 	h := &house{plan: p, outside: manifests, dir: dir}
-	return &Opener{b.open(h), result.Hop{Kind: "loopback"}, h}, nil
+	open, err := b.open(h)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, fmt.Errorf("benchmark %s: %w", b.Name, err)
+	}
+	return &Opener{open, result.Hop{Kind: "loopback"}, h}, nil
 }

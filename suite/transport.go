@@ -2,7 +2,10 @@ package suite
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,13 +16,15 @@ import (
 	"toll/lab/result"
 )
 
-// floorHead is about what the HTTP head and the JSON around a note add to it, so that the floor carries a message of the
-// same size as the rows it stands under.
-const floorHead = 160
+type transport struct {
+	*house
+	client *tls.Config // trusts the run's own authority
+}
 
-type transport struct{ *house }
-
-func openTransport(h *house) lab.Opener { return transport{h} }
+func openTransport(h *house) (lab.Opener, error) {
+	client, err := h.authority()
+	return transport{h, client}, err
+}
 
 // Open starts one server process per contender: the plan's, the control, and those that manifests brought.
 func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
@@ -52,43 +57,35 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 
 // seat describes one contender of ours.
 func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
-	rest := func(client string, constant int64) func(contender.Ready, *driver.Wire) load.Target {
-		return func(r contender.Ready, wire *driver.Wire) load.Target {
-			return &driver.REST{Addr: r.Addr, Client: client, Note: note, Seed: uint64(s.Seed), ConstantID: constant, Wire: wire}
-		}
+	o, ok := ours()[name]
+	if !ok {
+		return seat{}, fmt.Errorf("contender %q is none of the benchmark transport", name)
 	}
-	out := seat{contender: result.Contender{Name: name, Language: "go"}}
-	serve := []string{"ops"}
-	switch name {
-	case "rest":
-		out.contender.SDK = "net/http client, net/http server"
-		out.target = rest(driver.ClientHTTP, 0)
-	case "rest-raw":
-		out.contender.SDK = "toll's raw client, net/http server"
-		out.target = rest(driver.ClientRaw, 0)
-	case "null":
-		out.contender.SDK = "toll's raw client, one canned reply"
-		out.role = result.Null
-		out.target = rest(driver.ClientRaw, 1)
+	serve := slices.Clone(o.serve)
+	if name == "null" {
 		reply, err := t.fixture(fmt.Sprintf("reply-%d", note), driver.NoteReply(1, note))
 		if err != nil {
 			return seat{}, err
 		}
-		serve = []string{"null", "--reply", reply}
-	case "floor":
-		out.contender.SDK = "raw socket, echo"
-		out.role = result.Floor
-		out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
-			return &driver.Echo{Addr: r.Addr, Size: min(floorHead+note, 64<<10), Seed: uint64(s.Seed), Wire: wire}
-		}
-		serve = []string{"echo"}
-	default:
-		return seat{}, fmt.Errorf("contender %q is none of the benchmark transport", name)
+		serve = append(serve, "--reply", reply)
 	}
-	out.spec = t.self(s, name, serve)
+	out := seat{
+		contender: result.Contender{Name: name, Language: "go", SDK: o.sdk},
+		role:      o.role,
+		target: func(r contender.Ready, wire *driver.Wire) load.Target {
+			return o.target(call{addr: r.Addr, note: note, seed: uint64(s.Seed), wire: wire, tls: t.client})
+		},
+		spec: t.self(o.phase(s.Phase), name, serve),
+	}
+	if o.phase(s.Phase) == "tls" {
+		out.tls = &result.TLS{ServerVerified: true}
+	}
+	if o.shared && s.Concurrency > 1 {
+		out.connections = "shared"
+	}
 	// The paths of a run's own folder are not part of what the contender is.
 	digest, err := t.digest(name, func() (string, error) {
-		spec, err := contender.Self("serve", serve[0])
+		spec, err := contender.Self(append([]string{"serve"}, o.serve...)...)
 		return spec.Digest(), err
 	})
 	out.contender.CommandSHA256 = digest
@@ -96,11 +93,14 @@ func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 }
 
 // self is our own binary, started as anyone's is.
-func (t transport) self(s lab.Setting, name string, serve []string) func() (contender.Spec, error) {
+func (t transport) self(phase, name string, serve []string) func() (contender.Spec, error) {
 	return func() (contender.Spec, error) {
 		args := append([]string{"serve"}, serve...)
-		if s.Phase == "unix" {
+		switch phase {
+		case "unix":
 			args = append(args, "--unix", t.socket(name))
+		case "tls":
+			args = append(args, "--cert", filepath.Join(t.dir, "server.crt"), "--key", filepath.Join(t.dir, "server.key"))
 		}
 		return contender.Self(args...)
 	}

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,11 +13,12 @@ import (
 
 // Config says how a system is to be served. Zero values are those of [opserver.Config].
 type Config struct {
-	Addr     string // host:port; an empty host is 127.0.0.1
-	Unix     string // path of a socket to listen on instead
-	Envelope string // how ops is served: one of Envelopes, rest when empty
-	MaxBody  int64  // largest request body
-	Reply    []byte // what null answers: a whole HTTP reply
+	Addr     string      // host:port; an empty host is 127.0.0.1
+	Unix     string      // path of a socket to listen on instead
+	Envelope string      // how ops is served: one of Envelopes, rest when empty
+	MaxBody  int64       // largest request body
+	Reply    []byte      // what null answers: a whole HTTP reply
+	TLS      *tls.Config // encrypts every connection; nil does not
 }
 
 // Names returns the names that Start knows.
@@ -30,7 +32,7 @@ type server interface {
 
 // A Running system answers until Shutdown or Close.
 type Running struct {
-	Addr string // http://host:port, tcp://host:port or unix:/path, as a driver takes it
+	Addr string // http(s)://host:port, tcp or tls://host:port, or unix:/path, as a driver takes it
 
 	server server
 	done   chan struct{} // closed when Serve has returned
@@ -51,6 +53,10 @@ func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	l, err := opserver.Listen(oc)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if cfg.TLS != nil {
+		scheme = map[string]string{"http": "https", "tcp": "tls"}[scheme]
+		l = tls.NewListener(l, cfg.TLS)
 	}
 	r := &Running{Addr: address(scheme, l.Addr()), server: s, done: make(chan struct{})}
 	go func() {

@@ -35,9 +35,27 @@ type Plan struct {
 	With       []string `yaml:"with,omitempty" json:"with,omitempty"` // manifests of outside contenders
 	Baseline   string   `yaml:"baseline" json:"baseline"`
 	Settings   `yaml:",inline"`
-	Full       *Settings `yaml:"full,omitempty" json:"-"`                  // what --full changes
+	Full       *Full     `yaml:"full,omitempty" json:"-"`                  // what --full changes
 	Claims     *Settings `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
 	Thresholds []string  `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
+}
+
+// Full is what --full changes.
+type Full struct {
+	Cases    []string `yaml:"cases,omitempty"`
+	Settings `yaml:",inline"`
+}
+
+// AtFull returns the plan as --full runs it.
+func (p Plan) AtFull() Plan {
+	if p.Full == nil {
+		return p
+	}
+	if p.Full.Cases != nil {
+		p.Cases = p.Full.Cases
+	}
+	p.Settings = p.Settings.With(&p.Full.Settings)
+	return p
 }
 
 // Settings are the method's numbers. In Full and Claims only what is given counts; the rest is the plan's own.
@@ -177,10 +195,11 @@ func (p *Plan) check() (path, msg string) {
 			return fmt.Sprintf("$.thresholds[%d]", i), err.Error()
 		}
 	}
+	full := p.AtFull().Settings
 	for _, part := range []struct {
 		prefix string
 		s      *Settings
-	}{{"$", &p.Settings}, {"$.full", p.Full}, {"$.claims", p.Claims}} {
+	}{{"$", &p.Settings}, {"$.full", &full}, {"$.claims", p.Claims}} {
 		if part.s == nil {
 			continue
 		}

@@ -39,8 +39,8 @@ func TestParseFillsInTheDefaults(t *testing.T) {
 	if d := cmp.Diff(want, p.Settings); d != "" {
 		t.Errorf("settings (-want +got):\n%s", d)
 	}
-	if got := p.Settings.With(p.Full); got.Blocks != 60 || got.Rounds != 4 {
-		t.Errorf("full: got %+v", got)
+	if got := p.AtFull(); got.Blocks != 60 || got.Rounds != 4 {
+		t.Errorf("full: got %+v", got.Settings)
 	}
 }
 
