@@ -17,6 +17,7 @@ const (
 // metered is what the metering pass found, in sums over its calls.
 type metered struct {
 	calls       int64
+	p50         time.Duration // of one caller alone
 	client      record.Meter
 	out, in     int64
 	wire        bool
@@ -57,7 +58,7 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
 		return
 	}
-	m.calls = got.Shard.Ops()
+	m.calls, m.p50 = got.Shard.Ops(), time.Duration(got.Shard.Latency.Quantile(.5))
 	m.client = got.Meter
 	if l.entry.Wire != nil {
 		out1, in1 := l.entry.Wire()

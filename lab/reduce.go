@@ -21,6 +21,7 @@ type rowState struct {
 	shard     record.Shard
 	rounds    []result.Round
 	elapsed   time.Duration
+	active    time.Duration
 	clientCPU time.Duration
 	server    Usage // used in the windows; RSS and threads are the largest seen
 	serverOK  bool
@@ -53,6 +54,7 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	round := result.Round{Round: s.Round, Ops: got.Shard.Ops(), OK: got.Shard.Latency.Count(), Failed: failures(got.Shard)}
 	for _, st := range got.Stretches {
 		row.elapsed += st.Elapsed
+		row.active += st.Active
 		row.clientCPU += st.CPU
 		round.ElapsedS += st.Elapsed.Seconds()
 		b := result.Block{Slot: st.Slot, OK: st.OK}
@@ -98,7 +100,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 			d.Rows = append(d.Rows, r.row(row))
 		}
 	}
-	d.Method.Hop.MeasuredRTT = floorRTT(d.Rows)
+	d.Method.Hop.MeasuredRTT = r.floorRTT()
 	d.Gaps = append(d.Gaps, r.gaps...)
 	d.Compare()
 	d.Examine()
@@ -119,11 +121,11 @@ func (r *run) method(partial bool) result.Method {
 	return m
 }
 
-// floorRTT is the p50 of the raw tcp floor, ms: what the hop itself takes.
-func floorRTT(rows []result.Row) *float64 {
-	for _, row := range rows {
-		if row.Role == result.Floor && row.Phase == "tcp" && row.Concurrency == 1 && row.Latency != nil {
-			return result.Ptr(result.Round5(row.Latency.P50 / 1000))
+// floorRTT is the p50 of the raw tcp floor called alone, ms: what the hop itself takes.
+func (r *run) floorRTT() *float64 {
+	for _, key := range r.order {
+		if s := r.rows[key]; s != nil && s.entry.Role == result.Floor && s.setting.Phase != "unix" && s.metered.calls > 0 {
+			return result.Ptr(result.Round5(s.metered.p50.Seconds() * 1000))
 		}
 	}
 	return nil
@@ -165,7 +167,8 @@ func (r *run) row(s *rowState) result.Row {
 	return row
 }
 
-// little checks the row against Little's law: VUs = rate × mean time.
+// little checks the row against Little's law: calls in flight = rate × mean time. A VU that has made its share of a block
+// waits for the others and has nothing in flight, so what counts is each one's own time.
 func (r *run) little(s *rowState, row *result.Row) {
 	if s.entry.CalleeClock {
 		row.Warnings = append(row.Warnings, "timed by the callee in its own process; Little's law does not apply")
@@ -175,7 +178,7 @@ func (r *run) little(s *rowState, row *result.Row) {
 	if busy == 0 {
 		return
 	}
-	row.Little = result.Ptr(result.Round5(float64(s.setting.Concurrency) * float64(s.elapsed) / busy))
+	row.Little = result.Ptr(result.Round5(float64(s.active) / busy))
 	if *row.Little < .95 || *row.Little > 1.05 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("Little ratio %.3f is outside 0.95–1.05: time passed outside the calls", *row.Little))
 	}

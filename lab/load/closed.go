@@ -21,6 +21,7 @@ func Closed(ctx context.Context, callers []Caller, d, timeout time.Duration) (*r
 	together(vus, func(v *vu) {
 		for time.Since(begin) < d && ctx.Err() == nil && v.call() {
 		}
+		v.shard.Active += time.Since(begin)
 	})
 	elapsed := time.Since(begin)
 	sum := new(record.Shard)

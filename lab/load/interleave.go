@@ -29,7 +29,8 @@ type Blocks struct {
 // A Stretch is what one lane did in one block.
 type Stretch struct {
 	Block, Slot int           // Slot is the lane's place in the block's order, from 0
-	Elapsed     time.Duration // wall time of the calls, preparations included
+	Elapsed     time.Duration // wall time from the first call to the last reply, preparations included
+	Active      time.Duration // sum over the VUs of the time from the start to each one's last reply
 	CPU         time.Duration // CPU time of this process meanwhile, all its threads
 	OK          int64         // successes
 	Median, Min float64       // of the successes, ns; 0 without any
@@ -136,6 +137,7 @@ func (r *laneRun) closed(ctx context.Context, b Blocks, s *Stretch) {
 		r.dead = err
 	}
 	s.Elapsed, s.OK = elapsed, shard.Latency.Count()
+	s.Active = shard.Active
 	s.Median, s.Min = float64(shard.Latency.Quantile(.5)), float64(shard.Latency.Min())
 	r.total.Merge(shard)
 }
@@ -144,18 +146,21 @@ func (r *laneRun) counted(ctx context.Context, s *Stretch) {
 	from := make([]int, len(r.vus))
 	for i, v := range r.vus {
 		from[i] = len(v.shard.Raw())
+		s.Active -= v.shard.Active
 	}
 	cpu, begin := record.ReadCPU(), time.Now()
 	together(r.vus, func(v *vu) {
 		for range r.perVU {
 			if ctx.Err() != nil || !v.call() {
-				return
+				break
 			}
 		}
+		v.shard.Active += time.Since(begin)
 	})
 	s.Elapsed, s.CPU = time.Since(begin), record.ReadCPU()-cpu
 	for i, v := range r.vus {
 		s.Raw = append(s.Raw, v.shard.Raw()[from[i]:]...)
+		s.Active += v.shard.Active
 	}
 	s.OK = int64(len(s.Raw))
 	s.Median, s.Min = medianMin(slices.Clone(s.Raw))

@@ -308,7 +308,7 @@ func TestSeveralVUsShareABlockEvenly(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := got[0].Stretches[0]
-		if s.OK != 104 || s.Elapsed != 26*time.Millisecond {
+		if s.OK != 104 || s.Elapsed != 26*time.Millisecond || s.Active != 8*s.Elapsed || got[0].Shard.Active != 3*s.Active {
 			t.Errorf("100 calls over 8 VUs: %d in %v; want 13 each, side by side", s.OK, s.Elapsed)
 		}
 	})

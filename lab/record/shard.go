@@ -18,6 +18,7 @@ type Shard struct {
 	Latency  Hist             // successes only, ns
 	Failures map[string]int64 // calls that failed, by kind
 	FailedNS int64            // time that they took
+	Active   time.Duration    // time from the VU's starts to its last replies; of a merged shard, the sum
 	Parts    map[string]*Hist // named shares of an operation's time, ns
 
 	Out, In            int64 // bytes written and read, where the caller counts them
@@ -84,6 +85,7 @@ func (s *Shard) Merge(o *Shard) {
 		s.Failures[k] += n
 	}
 	s.FailedNS += o.FailedNS
+	s.Active += o.Active
 	for name, h := range o.Parts {
 		s.part(name).Merge(h)
 	}

@@ -1,9 +1,6 @@
 package stats
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // Drift is how a contender's blocks moved over the run.
 type Drift struct {
@@ -13,25 +10,31 @@ type Drift struct {
 	Drifting      bool    // more than 10 % between the thirds, and a trend at 5 %
 }
 
-// drifts is how far the thirds may lie apart.
-const drifts = .10
+const (
+	drifts = .10 // how far the thirds may lie apart
+	driftP = .05
+)
 
-// FindDrift looks for a trend in a statistic of successive blocks.
+// FindDrift looks for a trend in a statistic of successive blocks. With a NaN among them nothing is known: all figures are
+// NaN and Drifting is false.
 func FindDrift(blocks []float64) Drift {
 	third := len(blocks) / 3
 	if third == 0 {
 		return Drift{ThirdsRatio: math.NaN(), P: 1}
+	}
+	if anyNaN(blocks) {
+		return Drift{ThirdsRatio: math.NaN(), SlopePerBlock: math.NaN(), P: math.NaN()}
 	}
 	d := Drift{
 		ThirdsRatio:   Median(blocks[len(blocks)-third:]) / Median(blocks[:third]),
 		SlopePerBlock: TheilSen(blocks) / Median(blocks),
 		P:             MannKendall(blocks),
 	}
-	d.Drifting = math.Abs(d.ThirdsRatio-1) > drifts && d.P < .05
+	d.Drifting = math.Abs(d.ThirdsRatio-1) > drifts && d.P < driftP
 	return d
 }
 
-// TheilSen returns the median of the slopes between all pairs, per step; 0 under two values.
+// TheilSen returns the median of the slopes between all pairs, per step; 0 under two values, NaN of any NaN.
 func TheilSen(ys []float64) float64 {
 	var slopes []float64
 	for i := range ys {
@@ -46,16 +49,29 @@ func TheilSen(ys []float64) float64 {
 }
 
 // MannKendall returns the two-sided p-value of the test for a monotonic trend: exact for up to ten values without ties,
-// else by the normal approximation with corrections for ties and continuity. 1 under three values.
+// else by the normal approximation with corrections for ties and continuity. 1 under three values, NaN of any NaN.
 func MannKendall(ys []float64) float64 {
 	n := len(ys)
+	if anyNaN(ys) {
+		return math.NaN()
+	}
 	if n < 3 {
 		return 1
 	}
+	s, variance := concordance(ys), kendallVariance(ys)
+	switch {
+	case variance == 0:
+		return 1
+	case n <= 10 && variance == untied(n):
+		return kendallExact(n, s)
+	}
+	return min(twoSided(max(math.Abs(float64(s))-1, 0)/math.Sqrt(variance/18)), 1)
+}
+
+// concordance counts the pairs that ascend less those that descend.
+func concordance(ys []float64) int {
 	s := 0
-	counts := make(map[float64]int)
 	for i, a := range ys {
-		counts[a]++
 		for _, b := range ys[i+1:] {
 			switch {
 			case b > a:
@@ -65,20 +81,23 @@ func MannKendall(ys []float64) float64 {
 			}
 		}
 	}
-	if n <= 10 && len(counts) == n {
-		return kendallExact(n, s)
-	}
-	f := float64(n)
-	variance := f * (f - 1) * (2*f + 5)
-	for _, c := range counts {
-		t := float64(c)
-		variance -= t * (t - 1) * (2*t + 5)
-	}
-	if variance <= 0 {
-		return 1
-	}
-	return min(twoSided(max(math.Abs(float64(s))-1, 0)/math.Sqrt(variance/18)), 1)
+	return s
 }
+
+// kendallVariance is eighteen times the variance of the concordance of a series without a trend.
+func kendallVariance(ys []float64) float64 {
+	counts := make(map[float64]int)
+	for _, y := range ys {
+		counts[y]++
+	}
+	v := untied(len(ys))
+	for _, t := range counts {
+		v -= untied(t)
+	}
+	return v
+}
+
+func untied(n int) float64 { return float64(n) * float64(n-1) * float64(2*n+5) }
 
 // kendallExact counts the permutations of n by their inversions.
 func kendallExact(n, s int) float64 {
@@ -94,16 +113,12 @@ func kendallExact(n, s int) float64 {
 		}
 		p = next
 	}
-	inversions := (most - max(s, -s)) / 2
-	sum := 0.0
-	for i := 0; i <= inversions; i++ {
-		sum += p[i]
-	}
-	return min(2*sum, 1)
+	return min(2*upTo(p, (most-max(s, -s))/2), 1)
 }
 
-// MarkOutliers marks what lies more than k scaled median absolute deviations from the median. When more than half of the
-// values are the same the deviation is 0, and then nothing is marked: there is no scale to call anything far.
+// MarkOutliers marks what lies more than k scaled median absolute deviations from the median. When at least half of the
+// values are the same the deviation is 0, and then nothing is marked: there is no scale to call anything far. Nor is there
+// with a NaN among them.
 func MarkOutliers(xs []float64, k float64) []bool {
 	out := make([]bool, len(xs))
 	m := Median(xs)
@@ -117,23 +132,4 @@ func MarkOutliers(xs []float64, k float64) []bool {
 		out[i] = mad > 0 && off[i] > k*mad
 	}
 	return out
-}
-
-const (
-	steadyBlocks = 9   // fewer blocks say nothing
-	unsteady     = .05 // a step of the level that is larger than this is no steady state
-)
-
-// Steady reports whether a contender had come to its steady state: no change point with a step of more than 5 % lies in its
-// blocks. With fewer than nine blocks it can't tell, and says so.
-func Steady(blocks []float64) (ok bool, why string) {
-	if len(blocks) < steadyBlocks {
-		return true, fmt.Sprintf("%d blocks are too few to tell; %d are needed", len(blocks), steadyBlocks)
-	}
-	for _, c := range FindChanges(blocks, 3) {
-		if math.Abs(c.Ratio-1) > unsteady {
-			return false, fmt.Sprintf("from block %d of %d on its level is %.2f × what it was (p = %.2g)", c.At+1, len(blocks), c.Ratio, c.P)
-		}
-	}
-	return true, ""
 }
