@@ -145,7 +145,8 @@ func (c *contenderRunCmd) Run(ctx context.Context, s *streams) error {
 		return exit(exitUsage, err)
 	}
 	defer open.Close()
-	return conduct(ctx, s, conducting{
+	_, err = conduct(ctx, s, conducting{
 		plan: p, open: open, settings: p.Settings, claimed: p.Settings, seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
 	})
+	return err
 }

@@ -15,21 +15,23 @@ import (
 	"toll/lab/env"
 	"toll/lab/plan"
 	"toll/lab/result"
+	"toll/published"
 	"toll/report"
 	"toll/suite"
 )
 
 type runCmd struct {
-	What   []string `arg:"" optional:"" help:"Benchmarks, or plan files (*.yaml); none = all benchmarks."`
-	Quick  bool     `help:"The quick profile (the default)." xor:"profile"`
-	Full   bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
-	With   []string `help:"Enter outside contenders: folders or manifests, or names below --peers." placeholder:"NAME,…"`
-	Only   []string `help:"Run only these of the plan's contenders; the baseline always runs." placeholder:"NAME,…"`
-	Out    string   `help:"Folder for the results." default:"results"`
-	JSON   bool     `name:"json" help:"Print the document instead of the table."`
-	Seed   int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
-	Strict bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
-	Peers  string   `help:"Folder of contenders that --with can name." default:"peers"`
+	What    []string `arg:"" optional:"" help:"Benchmarks, or plan files (*.yaml); none = all benchmarks."`
+	Quick   bool     `help:"The quick profile (the default)." xor:"profile"`
+	Full    bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
+	Profile string   `help:"Run a benchmark's other plan; toll list names them." placeholder:"NAME"`
+	With    []string `help:"Enter outside contenders: folders or manifests, or names below --peers." placeholder:"NAME,…"`
+	Only    []string `help:"Run only these of the plan's contenders; the baseline always runs." placeholder:"NAME,…"`
+	Out     string   `help:"Folder for the results." default:"results"`
+	JSON    bool     `name:"json" help:"Print the document instead of the table."`
+	Seed    int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
+	Strict  bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
+	Peers   string   `help:"Folder of contenders that --with can name." default:"peers"`
 }
 
 // Help shows how it is used.
@@ -38,6 +40,8 @@ func (runCmd) Help() string {
 
   toll run
   toll run transport --quick --seed 42
+  toll run transport --profile ladder
+  toll run transport --only zap-http,zap-rpc
   toll run transport --with peers/javascript/node-http
   toll run my-plan.yaml --strict
 
@@ -58,8 +62,10 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 		return exit(exitUsage, err)
 	}
 	var worst *exitError
+	var docs []*result.Document
 	for _, j := range jobs {
-		err := c.measure(ctx, s, j)
+		doc, err := c.measure(ctx, s, j)
+		docs = append(docs, doc)
 		var e *exitError
 		if err != nil && !errors.As(err, &e) {
 			return err
@@ -74,16 +80,42 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 			break
 		}
 	}
+	if err := c.beside(s, docs); err != nil {
+		return exit(exitNotMeasured, err)
+	}
 	if worst != nil {
 		return worst
 	}
 	return nil
 }
 
-// severity orders the exit codes: what could not be measured outweighs what was measured and missed.
-func severity(code int) int {
-	return map[int]int{exitOK: 0, exitMissed: 1, exitNotPublishable: 2, exitNotMeasured: 3, exitUsage: 4}[code]
+// beside shows a profile that ran in both orders side by side, profile seed with the published table.
+func (c *runCmd) beside(s *streams, docs []*result.Document) error {
+	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
+		return nil
+	}
+	switch c.Profile {
+	case seedProfile:
+		t, err := published.Load("transport-seed")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+		return report.Beside(s.out, t, docs[0], docs[1])
+	case orderProfile:
+		fmt.Fprintln(s.out)
+		return report.Orders(s.out, docs[0], docs[1])
+	}
+	return nil
 }
+
+// seedProfile reproduces a published method and orderProfile shows what a fixed order does; both run twice, the second
+// time in shuffled order.
+const (
+	seedProfile  = "seed"
+	orderProfile = "order"
+	shuffledToo  = "-shuffled"
+)
 
 // jobs turns the arguments into benchmarks and plans.
 func (c *runCmd) jobs() ([]job, error) {
@@ -102,6 +134,13 @@ func (c *runCmd) jobs() ([]job, error) {
 			return nil, err
 		}
 		out = append(out, j)
+		if c.Profile == seedProfile || c.Profile == orderProfile {
+			again := j
+			if again.plan, err = j.bench.Plan(c.Profile + shuffledToo); err != nil {
+				return nil, err
+			}
+			out = append(out, again)
+		}
 	}
 	return out, nil
 }
@@ -120,7 +159,7 @@ func (c *runCmd) job(what string) (j job, err error) {
 	if j.bench, err = suite.Lookup(what); err != nil {
 		return j, fmt.Errorf("%w, nor a plan file (*.yaml)", err)
 	}
-	j.plan, err = j.bench.Plan()
+	j.plan, err = j.bench.Plan(c.Profile)
 	return j, err
 }
 
@@ -171,10 +210,10 @@ func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
 }
 
 // measure runs one job and writes what it gives.
-func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
+func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Document, error) {
 	outside, err := c.manifests(j)
 	if err != nil {
-		return exit(exitUsage, err)
+		return nil, exit(exitUsage, err)
 	}
 	p := j.plan
 	if c.Full {
@@ -186,7 +225,7 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) error {
 	}
 	open, err := j.bench.Open(p, outside)
 	if err != nil {
-		return exit(exitUsage, err)
+		return nil, exit(exitUsage, err)
 	}
 	defer open.Close()
 	settings := p.Settings
@@ -206,18 +245,18 @@ type conducting struct {
 }
 
 // conduct runs a plan, writes the result's folder and prints the table, and turns the outcome into an exit code.
-func conduct(ctx context.Context, s *streams, c conducting) error {
+func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, error) {
 	if c.seed == 0 {
 		c.seed = 1 + rand.Int64N(9999) // short enough to type again
 	}
 	started := time.Now()
 	dir := filepath.Join(c.out, started.UTC().Format("20060102T150405.000Z")+"-"+c.plan.Benchmark)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return exit(exitNotMeasured, fmt.Errorf("--out: %w", err))
+		return nil, exit(exitNotMeasured, fmt.Errorf("--out: %w", err))
 	}
 	samples, err := newSampleFile(filepath.Join(dir, "samples.csv.gz"))
 	if err != nil {
-		return exit(exitNotMeasured, err)
+		return nil, exit(exitNotMeasured, err)
 	}
 	environ := env.Read(ctx)
 	environ.Lab = env.LabCost()
@@ -234,12 +273,12 @@ func conduct(ctx context.Context, s *streams, c conducting) error {
 	}
 	if doc == nil {
 		os.RemoveAll(dir)
-		return exit(exitNotMeasured, runErr)
+		return nil, exit(exitNotMeasured, runErr)
 	}
 	if err := write(s, dir, doc, c.json); err != nil {
-		return exit(exitNotMeasured, err)
+		return nil, exit(exitNotMeasured, err)
 	}
-	return outcome(doc, runErr, c.strict)
+	return doc, outcome(doc, runErr, c.strict)
 }
 
 // write leaves result.json and report.md in dir and prints the table, or the document.

@@ -12,7 +12,7 @@ import (
 // stdioAddr is the address of a contender that is called over its own stdin and stdout.
 const stdioAddr = "stdio:"
 
-const wantAddr = "expected tcp://host:port, http://host:port, https://host:port, unix:/path or stdio:"
+const wantAddr = "expected tcp://host:port, tls://host:port, http://host:port, https://host:port, unix:/path or stdio:"
 
 // splitAddr takes a ready address or an endpoint apart into the address and, for HTTP, the path.
 func splitAddr(s string) (addr, path string, err error) {
@@ -36,7 +36,7 @@ func splitAddr(s string) (addr, path string, err error) {
 	path = u.RequestURI()
 	switch {
 	case u.Scheme == "http", u.Scheme == "https":
-	case u.Scheme == "tcp" && u.Path == "" && u.RawQuery == "":
+	case (u.Scheme == "tcp" || u.Scheme == "tls") && u.Path == "" && u.RawQuery == "":
 	default:
 		return "", "", fmt.Errorf("address %s: %s", quote([]byte(s)), wantAddr)
 	}

@@ -72,7 +72,7 @@ func TestWhatDoesNotComeToBeReadySaysWhy(t *testing.T) {
 		"huge": `huge: its first line on stdout has more than 65536 bytes and begins "` + strings.Repeat("x", 200) +
 			`"…; expected ` + want,
 		"zero": `zero: its ready line: address "http://127.0.0.1:0": ` +
-			`expected tcp://host:port, http://host:port, https://host:port, unix:/path or stdio:`,
+			`expected tcp://host:port, tls://host:port, http://host:port, https://host:port, unix:/path or stdio:`,
 		"closed": `closed: closed its stdout; expected ` + want + ` on stdout`,
 	} {
 		t.Run(act, func(t *testing.T) {

@@ -249,3 +249,61 @@ func (c *rpcNote) Close() error {
 	c.conn = nil
 	return nil
 }
+
+// ZAPTasks calls the operation tasks_list, which takes nothing and gives an empty list, in ZAP-HTTP frames: input encoded,
+// output decoded and found empty.
+type ZAPTasks struct {
+	Addr string // as ZAPHTTP.Addr
+	Wire *Wire  // counts bytes; nil in a timed pass
+}
+
+// Open connects one VU.
+func (z *ZAPTasks) Open(ctx context.Context) (load.Caller, error) {
+	c, err := (&ZAPHTTP{Addr: z.Addr, Wire: z.Wire}).Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path, err := opcall.Path("tasks_list")
+	if err != nil {
+		return nil, err
+	}
+	in, err := zap.NewCodec[struct{}]()
+	if err != nil {
+		return nil, err
+	}
+	out, err := zap.NewCodec[tasksOut]()
+	if err != nil {
+		return nil, err
+	}
+	call := c.(*zapHTTPNote)
+	call.req.Target = []byte(path)
+	return &zapTasks{call, in, out}, nil
+}
+
+type tasksOut struct{ Tasks []string }
+
+// A zapTasks is the Caller of ZAPTasks.
+type zapTasks struct {
+	*zapHTTPNote
+	in  *zap.Codec[struct{}]
+	out *zap.Codec[tasksOut]
+}
+
+// Call makes one call.
+func (c *zapTasks) Call(ctx context.Context, _ record.Mark) error {
+	c.req.Body = c.in.Append(c.req.Body[:0], &struct{}{})
+	if err := c.exchange(ctx); err != nil {
+		return c.conn.abandon(ctx, err)
+	}
+	if err := checkStatus(int(c.resp.Status), c.resp.Body); err != nil {
+		return err
+	}
+	var out tasksOut
+	if err := c.out.View(c.resp.Body, &out); err != nil {
+		return record.Fail(record.BadReply, err)
+	}
+	if len(out.Tasks) != 0 {
+		return record.Fail(record.WrongContent, fmt.Errorf("%d tasks where there are none", len(out.Tasks)))
+	}
+	return nil
+}

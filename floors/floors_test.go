@@ -145,8 +145,9 @@ func TestEveryPackageHasOnePackageComment(t *testing.T) {
 				docs = append(docs, f.Doc.Text())
 			}
 		}
-		want := "Package " + fs[0].Name.Name + " "
-		if fs[0].Name.Name == "main" {
+		name := strings.TrimSuffix(fs[0].Name.Name, "_test")
+		want := "Package " + name + " "
+		if name == "main" {
 			want = "Command "
 		}
 		if len(docs) != 1 || !strings.HasPrefix(docs[0], want) {

@@ -94,7 +94,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	}
 	r.plan.Claims = &r.o.Claimed
 	d.Plan = result.PlanEcho{Plan: r.plan, SHA256: r.plan.Digest()}
-	d.Method = r.method(partial)
+	d.Method = r.method()
 	for _, key := range r.order {
 		if row := r.rows[key]; row != nil {
 			d.Rows = append(d.Rows, r.row(row))
@@ -102,6 +102,10 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	}
 	d.Method.Hop.MeasuredRTT = r.floorRTT()
 	d.Gaps = append(d.Gaps, r.gaps...)
+	d.Method.Deviations = d.Deviations()
+	if partial {
+		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
+	}
 	d.Compare()
 	d.Examine()
 	d.Judge(r.plan.Thresholds)
@@ -109,14 +113,11 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	return d
 }
 
-func (r *run) method(partial bool) result.Method {
+func (r *run) method() result.Method {
 	s := r.o.Settings
 	m := result.Method{
 		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: "separate",
-		Hop: r.o.Hop, Limits: r.o.Limits, Replicates: s.Rounds, Deviations: plan.Deviations(r.o.Claimed, s),
-	}
-	if partial {
-		m.Deviations = append(m.Deviations, plan.Interrupted(r.done, r.total))
+		Hop: r.o.Hop, Limits: r.o.Limits, Replicates: s.Rounds,
 	}
 	return m
 }
@@ -139,6 +140,10 @@ func (r *run) row(s *rowState) result.Row {
 		Concurrency: s.setting.Concurrency, Connections: e.Connections,
 		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Verified: s.shard.Latency.Count(),
 		ElapsedS: result.Round5(s.elapsed.Seconds()), Rounds: s.rounds, Warnings: []string{}, TLS: e.TLS,
+	}
+	if e.Unverified {
+		row.Verified = 0
+		row.Warnings = append(row.Warnings, "replies were drained undecoded; only their status was looked at")
 	}
 	h := &s.shard.Latency
 	row.Latency = latency(h)

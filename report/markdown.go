@@ -39,6 +39,9 @@ func Markdown(w io.Writer, d *result.Document) error {
 			}
 		}
 	}
+	if lines := ladderLines(d); len(lines) > 0 {
+		b.WriteString("```\n" + strings.Join(lines, "\n") + "```\n\n")
+	}
 	if len(d.Gaps) > 0 {
 		b.WriteString("Gaps:\n\n")
 		for _, g := range d.Gaps {

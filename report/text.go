@@ -18,6 +18,9 @@ func Text(w io.Writer, d *result.Document) error {
 	for _, g := range d.Groups() {
 		groupText(&b, d, g)
 	}
+	for _, line := range ladderLines(d) {
+		b.WriteString(line + "\n")
+	}
 	gapsText(&b, d)
 	trustText(&b, d)
 	_, err := w.Write(b.Bytes())
@@ -232,7 +235,7 @@ func trustText(b *bytes.Buffer, d *result.Document) {
 
 // Trust lists, one sentence each, what a reader must know to judge the document's numbers.
 func Trust(d *result.Document) []string {
-	var ops, wrong int64
+	var ops, wrong, blind int64
 	bound := 0
 	share := 0.0
 	for i := range d.Rows {
@@ -240,7 +243,7 @@ func Trust(d *result.Document) []string {
 		if r.Kind != result.Measured {
 			continue
 		}
-		ops, wrong = ops+r.Ops, wrong+r.Ops-r.OK
+		ops, wrong, blind = ops+r.Ops, wrong+r.Ops-r.OK, blind+r.OK-r.Verified
 		if r.Client.CPU != nil && r.ElapsedS > 0 {
 			share = max(share, *r.Client.CPU*float64(r.Ops)/1e6/r.ElapsedS/float64(r.Concurrency))
 		}
@@ -254,8 +257,12 @@ func Trust(d *result.Document) []string {
 	} else {
 		client += ", not client-bound"
 	}
-	out := []string{fmt.Sprintf("%s · %d failed of %d replies, each checked · clock %.0f ns, recorder %.1f ns a call",
-		client, wrong, ops, d.Environment.Lab.ClockNS, d.Environment.Lab.RecordNS)}
+	checked := "each checked"
+	if blind > 0 {
+		checked = fmt.Sprintf("%d not looked into", blind)
+	}
+	out := []string{fmt.Sprintf("%s · %d failed of %d replies, %s · clock %.0f ns, recorder %.1f ns a call",
+		client, wrong, ops, checked, d.Environment.Lab.ClockNS, d.Environment.Lab.RecordNS)}
 	for _, a := range d.Anomalies {
 		out = append(out, fmt.Sprintf("%s: %s: %s", a.Kind, a.Row, a.Detail))
 	}

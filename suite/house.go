@@ -58,6 +58,7 @@ type seat struct {
 	contender   result.Contender
 	role        string
 	connections string // per-caller when empty
+	unverified  bool
 	tls         *result.TLS
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
@@ -121,7 +122,7 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Process: process{p}}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p}}
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = "shared", true, s.engine(p)
 		return e, nil

@@ -20,6 +20,8 @@ type our struct {
 	fixed  string // the phase it is in whatever the setting says: the ladder has two sockets in one set of blocks
 	shared bool   // several callers share one connection
 	target func(call) load.Target
+
+	unverified bool // the target looks at no more than a status
 }
 
 func (o our) phase(setting string) string {
@@ -73,5 +75,22 @@ func ours() map[string]our {
 		"floor": {sdk: "raw socket, echo", serve: []string{"echo"}, role: result.Floor, target: func(c call) load.Target {
 			return &driver.Echo{Addr: c.addr, Size: min(floorHead+c.note, 64<<10), Seed: c.seed, Wire: c.wire}
 		}},
+	}
+}
+
+// emptyRead is the case that the published transport table measured: a read without input that gives an empty list.
+const emptyRead = "read/empty"
+
+// emptyReads are the calls of that table as it made them: REST by GET, op-call with an empty body labelled JSON, both
+// drained undecoded; ZAP encoded and decoded.
+func emptyReads() map[string]our {
+	return map[string]our{
+		"rest": {unverified: true, target: func(c call) load.Target {
+			return &driver.Plain{Addr: c.addr, Method: "GET", Path: "/v1/tasks_list", Wire: c.wire}
+		}},
+		"opcall": {unverified: true, target: func(c call) load.Target {
+			return &driver.Plain{Addr: c.addr, Method: "POST", Path: "/.well-known/zip/op/tasks_list", ContentType: "application/json", Wire: c.wire}
+		}},
+		"zap-http": {target: func(c call) load.Target { return &driver.ZAPTasks{Addr: c.addr, Wire: c.wire} }},
 	}
 }

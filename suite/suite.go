@@ -42,9 +42,30 @@ func Lookup(name string) (Benchmark, error) {
 	return Benchmark{}, fmt.Errorf("benchmark %q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// Plan returns the benchmark's own plan.
-func (b Benchmark) Plan() (plan.Plan, error) {
+// Profiles lists the benchmark's other plans by name.
+func (b Benchmark) Profiles() []string {
+	files, err := plans.ReadDir("plans")
+	if err != nil {
+		panic("the embedded plans: " + err.Error())
+	}
+	var out []string
+	for _, f := range files {
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(f.Name(), ".yaml"), b.Name+"-"); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Plan returns the benchmark's own plan, or the named one of its profiles.
+func (b Benchmark) Plan(profile string) (plan.Plan, error) {
 	file := "plans/" + b.Name + ".yaml"
+	if profile != "" {
+		if !slices.Contains(b.Profiles(), profile) {
+			return plan.Plan{}, fmt.Errorf("profile %q of %s is not one of %s", profile, b.Name, strings.Join(b.Profiles(), ", "))
+		}
+		file = "plans/" + b.Name + "-" + profile + ".yaml"
+	}
 	data, err := plans.ReadFile(file)
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("benchmark %s: %w", b.Name, err)

@@ -44,26 +44,30 @@ func validate(s *jsonschema.Schema, text []byte) error {
 func TestEveryBenchmarkHasAPlanThatFitsTheSchema(t *testing.T) {
 	t.Parallel()
 	s := planSchema(t)
-	files, err := filepath.Glob("plans/*.yaml")
-	if err != nil || len(files) != len(suite.All()) {
-		t.Errorf("%d plans for %d benchmarks, %v", len(files), len(suite.All()), err)
-	}
+	seen := 0
 	for _, b := range suite.All() {
-		p, err := b.Plan()
-		if err != nil {
-			t.Error(err)
-			continue
+		for _, profile := range append([]string{""}, b.Profiles()...) {
+			seen++
+			p, err := b.Plan(profile)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if p.Benchmark != b.Name || b.About == "" {
+				t.Errorf("plan %q of %s is of %s", profile, b.Name, p.Benchmark)
+			}
+			text, err := os.ReadFile("plans/" + strings.TrimSuffix(b.Name+"-"+profile, "-") + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := validate(s, text); err != nil {
+				t.Errorf("%s %s: %v", b.Name, profile, err)
+			}
 		}
-		if p.Benchmark != b.Name || b.About == "" {
-			t.Errorf("the plan of %s is of %s", b.Name, p.Benchmark)
-		}
-		text, err := os.ReadFile("plans/" + b.Name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := validate(s, text); err != nil {
-			t.Errorf("%s: %v", b.Name, err)
-		}
+	}
+	files, err := filepath.Glob("plans/*.yaml")
+	if err != nil || len(files) != seen {
+		t.Errorf("%d plan files, %d plans, %v", len(files), seen, err)
 	}
 }
 
@@ -106,7 +110,7 @@ func TestManifestsMustHaveNamesAndDriversOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := b.Plan()
+	p, err := b.Plan("")
 	if err != nil {
 		t.Fatal(err)
 	}

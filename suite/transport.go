@@ -29,6 +29,9 @@ func openTransport(h *house) (lab.Opener, error) {
 // Open starts one server process per contender: the plan's, the control, and those that manifests brought.
 func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	note, err := noteBytes(s.Case)
+	if s.Case == emptyRead {
+		note, err = 0, nil
+	}
 	if err != nil {
 		return lab.Set{}, err
 	}
@@ -58,6 +61,9 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 // seat describes one contender of ours.
 func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 	o, ok := ours()[name]
+	if published, there := emptyReads()[name]; there && s.Case == emptyRead {
+		o.target, o.unverified = published.target, published.unverified
+	}
 	if !ok {
 		return seat{}, fmt.Errorf("contender %q is none of the benchmark transport", name)
 	}
@@ -77,6 +83,7 @@ func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 		},
 		spec: t.self(o.phase(s.Phase), name, serve),
 	}
+	out.unverified = o.unverified
 	if o.phase(s.Phase) == "tls" {
 		out.tls = &result.TLS{ServerVerified: true}
 	}

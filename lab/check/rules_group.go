@@ -79,6 +79,9 @@ func (c *checker) derived() {
 		again.Rows[i].Rounds = slices.Clone(again.Rows[i].Rounds)
 	}
 	again.Compare()
+	if !slices.EqualFunc(again.Ladder, c.doc.Ladder, sameRung) {
+		c.add(3, nil, "the blocks give the ladder %+v, the document says %+v", again.Ladder, c.doc.Ladder)
+	}
 	for i := range again.Rows {
 		was, is := &c.doc.Rows[i], &again.Rows[i]
 		if was.Kind != result.Measured {
@@ -99,6 +102,10 @@ func (c *checker) derived() {
 			c.add(11, was, "the ratio without the outlier rounds is not given")
 		}
 	}
+}
+
+func sameRung(a, b result.Rung) bool {
+	return a.Step == b.Step && a.From == b.From && a.To == b.To && near(&a.Value, &b.Value) && near(a.Lo, b.Lo) && near(a.Hi, b.Hi)
 }
 
 func sameRatio(a, b *result.Ratio) bool {

@@ -60,7 +60,7 @@ func (c *checker) deviations() {
 		c.add(12, nil, "the plan does not say which method it claims")
 		return
 	}
-	want := plan.Deviations(*d.Plan.Claims, d.Plan.Settings)
+	want := d.Deviations()
 	var got []plan.Deviation
 	interrupted := false
 	for _, v := range d.Method.Deviations {

@@ -37,7 +37,16 @@ type Plan struct {
 	Settings   `yaml:",inline"`
 	Full       *Full     `yaml:"full,omitempty" json:"-"`                  // what --full changes
 	Claims     *Settings `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
+	Ladder     []Step    `yaml:"ladder,omitempty" json:"ladder,omitempty"` // what changes from contender to contender
 	Thresholds []string  `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
+}
+
+// A Step is one change on the way from one contender to another: the client, the framing. Steps that follow one another
+// are an attribution ladder.
+type Step struct {
+	Step string `yaml:"step" json:"step"`
+	From string `yaml:"from" json:"from"`
+	To   string `yaml:"to" json:"to"`
 }
 
 // Full is what --full changes.
@@ -188,6 +197,11 @@ func (p *Plan) check() (path, msg string) {
 			if slices.Contains(list.items[:i], item) {
 				return fmt.Sprintf("$.%s[%d]", list.name, i), fmt.Sprintf("%s: %q stands twice", list.name, item)
 			}
+		}
+	}
+	for i, s := range p.Ladder {
+		if s.Step == "" || !slices.Contains(p.Contenders, s.From) || !slices.Contains(p.Contenders, s.To) {
+			return fmt.Sprintf("$.ladder[%d]", i), fmt.Sprintf("ladder: step %q from %q to %q; expected a name and two of the contenders", s.Step, s.From, s.To)
 		}
 	}
 	for i, t := range p.Thresholds {

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
+	"toll/lab/plan"
 	"toll/lab/stats"
 )
 
@@ -86,6 +88,69 @@ func (d *Document) Compare() {
 		}
 		g.rank()
 	}
+	d.Ladder = d.ladder()
+}
+
+// Deviations computes what ran differently from the method that the plan claims, and what toll's own method would not do
+// whoever claims it: a fixed order, replies that nobody looked into.
+func (d *Document) Deviations() []plan.Deviation {
+	claimed := d.Plan.Settings
+	if d.Plan.Claims != nil {
+		claimed = *d.Plan.Claims
+	}
+	out := plan.Deviations(claimed, d.Plan.Settings)
+	var blind []string
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.Kind == Measured && r.OK > 0 && r.Verified == 0 && !slices.Contains(blind, r.Contender.Name) {
+			blind = append(blind, r.Contender.Name)
+		}
+	}
+	if len(blind) > 0 {
+		out = append(out, plan.Deviation{What: "replies", Claimed: "verified", Ran: "drained undecoded: " + strings.Join(blind, ", ")})
+	}
+	return out
+}
+
+// Whole is the name of the rung that goes all the way: from the first step's beginning to the end of the steps that follow
+// one another.
+const Whole = "all steps"
+
+// ladder derives the plan's steps in every group that has their contenders.
+func (d *Document) ladder() []Rung {
+	var out []Rung
+	steps := d.Plan.Ladder
+	if len(steps) == 0 {
+		return nil
+	}
+	whole := plan.Step{Step: Whole, From: steps[0].From, To: steps[0].To}
+	for _, s := range steps {
+		if s.From == whole.To {
+			whole.To = s.To
+		}
+	}
+	for _, g := range d.Groups() {
+		for _, s := range append(slices.Clone(steps), whole) {
+			from, to := g.named(s.From), g.named(s.To)
+			if from == nil || to == nil {
+				continue
+			}
+			if q := ratioOf(to, from); q != nil {
+				out = append(out, Rung{g.Case, g.Phase, g.Concurrency, s.Step, s.From, s.To, q.Value, q.Lo, q.Hi, q.Blocks})
+			}
+		}
+	}
+	return out
+}
+
+// named returns the group's row of a contender, its control left aside.
+func (g *Group) named(name string) *Row {
+	for _, r := range g.Rows {
+		if r.Contender.Name == name && r.Role != Control {
+			return r
+		}
+	}
+	return nil
 }
 
 // A pair is one block in which both rows have a success.

@@ -23,6 +23,7 @@ type Document struct {
 	Plan        PlanEcho    `json:"plan"`
 	Method      Method      `json:"method"`
 	Rows        []Row       `json:"rows"`
+	Ladder      []Rung      `json:"ladder,omitempty"` // the plan's steps, as measured
 	Gaps        []Gap       `json:"gaps"`
 	Anomalies   []Anomaly   `json:"anomalies"`
 	Thresholds  []Threshold `json:"thresholds"`
@@ -240,6 +241,20 @@ type Source struct {
 type TLS struct {
 	ServerVerified bool `json:"server_verified"`
 	ClientVerified bool `json:"client_verified"`
+}
+
+// A Rung is one step of a ladder: the ratio of two contenders in the same blocks.
+type Rung struct {
+	Case        string   `json:"case"`
+	Phase       string   `json:"phase"`
+	Concurrency int      `json:"concurrency"`
+	Step        string   `json:"step"`
+	From        string   `json:"from"`
+	To          string   `json:"to"`
+	Value       float64  `json:"value"`
+	Lo          *float64 `json:"lo"`
+	Hi          *float64 `json:"hi"`
+	Blocks      int      `json:"blocks"`
 }
 
 // A Gap is a number that we do not have, with its reason. Row is case/phase/contender, and the field behind a colon when
