@@ -117,6 +117,11 @@ const (
 	shuffledToo  = "-shuffled"
 )
 
+// severity orders the exit codes: what could not be measured outweighs what was measured and missed.
+func severity(code int) int {
+	return map[int]int{exitOK: 0, exitMissed: 1, exitNotPublishable: 2, exitNotMeasured: 3, exitUsage: 4}[code]
+}
+
 // jobs turns the arguments into benchmarks and plans.
 func (c *runCmd) jobs() ([]job, error) {
 	if len(c.What) == 0 {
