@@ -178,6 +178,9 @@ func TestARunGivesAPublishableDocument(t *testing.T) {
 		if raw.WireBytes == nil || raw.WireBytes.Out != 100 || raw.WireBytes.In != 50 {
 			t.Errorf("20,000 and 10,000 bytes over 200 calls: %+v", raw.WireBytes)
 		}
+		if p := raw.Intervals["p99"]; p.Lo > *raw.Latency.P99 || p.Hi < *raw.Latency.P99 || p.Lo == p.Hi || len(raw.Intervals) != 4 {
+			t.Errorf("intervals %+v", raw.Intervals)
+		}
 		if samples != 5*2000 {
 			t.Errorf("%d raw samples, want those of five rows", samples)
 		}

@@ -151,6 +151,7 @@ func (r *run) row(s *rowState) result.Row {
 		row.AboveTen = result.Ptr(h.CountAbove(10 * h.Quantile(.5)))
 		row.Throughput = result.Ptr(result.Round3(float64(row.OK) / s.elapsed.Seconds()))
 		row.Histogram = histogram(h)
+		row.Intervals = intervals(h)
 	}
 	if len(s.shard.Parts) > 0 {
 		row.Parts = make(map[string]result.Part)
@@ -277,6 +278,32 @@ func latency(h *record.Hist) *result.Latency {
 		P90: at(.9, check.LeastP90), P95: at(.95, check.LeastP95), P99: at(.99, check.LeastP99), P999: at(.999, check.LeastP999),
 		Max: micros(float64(h.Max())),
 	}
+}
+
+// quantiles are those a row shows and the successes each needs.
+var quantiles = [...]struct {
+	name  string
+	q     float64
+	least int64
+}{{"p50", .5, 1}, {"p90", .9, check.LeastP90}, {"p95", .95, check.LeastP95}, {"p99", .99, check.LeastP99}, {"p999", .999, check.LeastP999}}
+
+// mostForInterval bounds the work: beyond so many successes an interval is narrower than a histogram's bucket.
+const mostForInterval = 1_000_000
+
+// intervals gives each quantile that a row shows its order-statistic interval. It takes the calls for independent, which
+// neighbours in time are not quite: it is the least that is uncertain about the quantile.
+func intervals(h *record.Hist) map[string]result.Span {
+	n := h.Count()
+	out := make(map[string]result.Span)
+	for _, x := range quantiles {
+		if n < x.least || n > mostForInterval {
+			continue
+		}
+		if lo, hi, ok := stats.QuantileInterval(int(n), x.q, result.Level); ok {
+			out[x.name] = result.Span{Lo: micros(float64(h.AtRank(int64(lo)))), Hi: micros(float64(h.AtRank(int64(hi))))}
+		}
+	}
+	return out
 }
 
 func histogram(h *record.Hist) *result.Histogram {

@@ -21,7 +21,7 @@ func Markdown(w io.Writer, d *result.Document) error {
 				r.Rank, "`" + name(r) + "`", ratioText(r), minima(r),
 				quantile(r, func(l *result.Latency) *float64 { return &l.Min }, 1),
 				quantile(r, func(l *result.Latency) *float64 { return &l.P50 }, 1),
-				quantile(r, func(l *result.Latency) *float64 { return l.P99 }, 1000),
+				quantile(r, func(l *result.Latency) *float64 { return l.P99 }, 1000) + span(r, "p99"),
 				figure(aboveFloor(r, g)), figure(r.Throughput), figure(r.Client.CPU),
 				figure(serverCost(r, func(s *result.ServerCost) *float64 { return s.CPU })),
 				objects(r.Client.Allocs, r.Client.AllocBytes),
@@ -64,6 +64,15 @@ func Markdown(w io.Writer, d *result.Document) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// span shows the interval of a quantile.
+func span(r *result.Row, name string) string {
+	s, ok := r.Intervals[name]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" (%s–%s)", digits(s.Lo), digits(s.Hi))
 }
 
 func minima(r *result.Row) string {

@@ -178,6 +178,9 @@ func (c *checker) quantiles(r *result.Row) {
 		if q.v == nil {
 			continue
 		}
+		if span, there := r.Intervals[q.name]; there && (span.Lo > *q.v || span.Hi < *q.v) {
+			c.add(10, r, "%s is %.3f, outside its own interval %.3f–%.3f", q.name, *q.v, span.Lo, span.Hi)
+		}
 		if *q.v < last {
 			c.add(10, r, "%s is %.3f, less than the quantile below it, %.3f", q.name, *q.v, last)
 		}

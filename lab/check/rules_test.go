@@ -91,6 +91,7 @@ func TestADocumentThatBreaksARuleIsRejected(t *testing.T) {
 		{10, func(d *result.Document) { row(d, "").Latency.P999 = result.Ptr(row(d, "").Latency.Max) }, "successes; it needs 10000"},
 		{10, func(d *result.Document) { row(d, "").AboveTen = nil }, "the count above 10 × p50 is missing"},
 		{10, func(d *result.Document) { row(d, "").Latency.P50 = row(d, "").Latency.Max + 1 }, "less than the quantile below it"},
+		{10, func(d *result.Document) { row(d, "").Intervals["p99"] = result.Span{Lo: 1, Hi: 2} }, "outside its own interval 1.000–2.000"},
 		{11, func(d *result.Document) { row(d, "").Rounds = row(d, "").Rounds[1:] }, "its rounds hold "},
 		{12, func(d *result.Document) {
 			d.Plan.Claims.Blocks = 60

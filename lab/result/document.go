@@ -102,7 +102,8 @@ type Row struct {
 	Verified    int64            `json:"verified"` // replies whose id and content were checked and right
 	ElapsedS    float64          `json:"elapsed_s"`
 	Latency     *Latency         `json:"latency_us"`
-	Service     *Latency         `json:"service_us,omitempty"` // open model: from send, where latency is from the intended start
+	Service     *Latency         `json:"service_us,omitempty"`   // open model: from send, where latency is from the intended start
+	Intervals   map[string]Span  `json:"intervals_us,omitempty"` // of p50, p90, …: order statistics, 95 %
 	AboveTen    *int64           `json:"above_10x_p50"`
 	Throughput  *float64         `json:"throughput_per_s"`
 	Little      *float64         `json:"little"`
@@ -140,6 +141,12 @@ type Latency struct {
 	P99  *float64 `json:"p99"`
 	P999 *float64 `json:"p999"`
 	Max  float64  `json:"max"`
+}
+
+// A Span is an interval.
+type Span struct {
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
 }
 
 // A Part is a named share of one operation's time.
