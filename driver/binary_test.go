@@ -93,35 +93,9 @@ func opcallServer(t *testing.T, kind string) string {
 	return "http://" + l.Addr().String()
 }
 
-// accepting serves each connection of a listener with f.
-func accepting(t *testing.T, f func(net.Conn)) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				f(nc)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	return "tcp://" + l.Addr().String()
-}
-
 func zapHTTPServer(t *testing.T, kind string) string {
 	var n atomic.Int64
-	return accepting(t, func(nc net.Conn) {
+	return accepting(t, "tcp", func(nc net.Conn) {
 		zap.ServeHTTPFrames(nc, 0, func(req *zap.Request, resp *zap.Response) {
 			if string(req.Target) != "/.well-known/zip/op/note" {
 				t.Errorf("target %s", req.Target)
@@ -137,7 +111,7 @@ func zapHTTPServer(t *testing.T, kind string) string {
 
 func zapRPCServer(t *testing.T, kind string) string {
 	var n atomic.Int64
-	return accepting(t, func(nc net.Conn) {
+	return accepting(t, "tcp", func(nc net.Conn) {
 		s := mux.Server{Framing: zap.RPCFraming{}, Quick: func([]byte) bool { return true }, Handle: func(dst, frame []byte) ([]byte, error) {
 			var req zap.RPCRequest
 			if err := req.Parse(frame); err != nil {
@@ -211,7 +185,7 @@ func TestZAPConnectionsThatBreakOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var n atomic.Int64
-			addr := accepting(t, func(nc net.Conn) {
+			addr := accepting(t, "tcp", func(nc net.Conn) {
 				if n.Add(1) == 1 {
 					zap.NewFrameReader(nc, 0).Next()
 					io.WriteString(nc, x.first)
@@ -241,7 +215,7 @@ func TestZAPConnectionsThatBreakOff(t *testing.T) {
 func TestSharedCallersShareOneConnection(t *testing.T) {
 	t.Parallel()
 	var conns, open atomic.Int64
-	addr := accepting(t, func(nc net.Conn) {
+	addr := accepting(t, "tcp", func(nc net.Conn) {
 		conns.Add(1)
 		open.Add(1)
 		defer open.Add(-1)
@@ -284,7 +258,7 @@ func TestSharedCallersShareOneConnection(t *testing.T) {
 
 func TestADeadlineOfZAPIsATimeout(t *testing.T) {
 	t.Parallel()
-	silent := accepting(t, func(nc net.Conn) { io.Copy(io.Discard, nc) })
+	silent := accepting(t, "tcp", func(nc net.Conn) { io.Copy(io.Discard, nc) })
 	for name, target := range map[string]load.Target{
 		"zap-http": &driver.ZAPHTTP{Addr: silent}, "zap-rpc": &driver.ZAPRPC{Addr: silent},
 	} {
@@ -345,7 +319,7 @@ func TestZAPTasksWantsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	type out struct{ Tasks []string }
 	reply := atomic.Pointer[[]byte]{}
-	addr := accepting(t, func(nc net.Conn) {
+	addr := accepting(t, "tcp", func(nc net.Conn) {
 		zap.ServeHTTPFrames(nc, 0, func(req *zap.Request, resp *zap.Response) {
 			resp.Status, resp.Body = 200, *reply.Load()
 		}, func() {})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 
 	"toll/driver"
@@ -17,36 +16,20 @@ import (
 // serveCanned answers every request with the same bytes and allocates nothing while it does.
 func serveCanned(t testing.TB, reply []byte) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	return accepting(t, "tcp", func(nc net.Conn) {
+		buf := make([]byte, 1<<17)
 		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				buf := make([]byte, 1<<17)
-				for {
-					for n, whole := 0, 0; whole == 0 || n < whole; {
-						k, err := nc.Read(buf[n:])
-						if err != nil {
-							return
-						}
-						n += k
-						whole = requestSize(buf[:n])
-					}
-					nc.Write(reply)
+			for n, whole := 0, 0; whole == 0 || n < whole; {
+				k, err := nc.Read(buf[n:])
+				if err != nil {
+					return
 				}
-			})
+				n += k
+				whole = requestSize(buf[:n])
+			}
+			nc.Write(reply)
 		}
 	})
-	t.Cleanup(func() { l.Close(); wg.Wait() })
-	return "tcp://" + l.Addr().String()
 }
 
 // requestSize returns the size of the request that b begins with, 0 while its head is incomplete.

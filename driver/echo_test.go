@@ -3,8 +3,6 @@ package driver_test
 import (
 	"io"
 	"net"
-	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,46 +14,23 @@ import (
 // serveEcho echoes, but for the first message of the first connection, which goes through first.
 func serveEcho(t *testing.T, network string, first func(nc net.Conn, msg []byte) (more bool)) string {
 	t.Helper()
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "s")
-	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
 	var messages atomic.Int64
-	wg.Go(func() {
+	return accepting(t, network, func(nc net.Conn) {
+		buf := make([]byte, 1<<16)
 		for {
-			nc, err := l.Accept()
+			n, err := nc.Read(buf)
 			if err != nil {
 				return
 			}
-			wg.Go(func() {
-				defer nc.Close()
-				buf := make([]byte, 1<<16)
-				for {
-					n, err := nc.Read(buf)
-					if err != nil {
-						return
-					}
-					if messages.Add(1) == 1 && first != nil {
-						if !first(nc, buf[:n]) {
-							return
-						}
-						continue
-					}
-					nc.Write(buf[:n])
+			if messages.Add(1) == 1 && first != nil {
+				if !first(nc, buf[:n]) {
+					return
 				}
-			})
+				continue
+			}
+			nc.Write(buf[:n])
 		}
 	})
-	t.Cleanup(func() { l.Close(); wg.Wait() })
-	if network == "unix" {
-		return "unix:" + addr
-	}
-	return "tcp://" + l.Addr().String()
 }
 
 func TestEchoNamesEachFailureAndRecovers(t *testing.T) {

@@ -192,3 +192,34 @@ func hugeHead(nc net.Conn, in note) bool {
 	text("200 OK", "X-Long: "+strings.Repeat("a", 70<<10)+"\r\n", right(in))(nc, in)
 	return false
 }
+
+// accepting serves each connection of a listener with f, until the test ends.
+func accepting(t testing.TB, network string, f func(net.Conn)) (addr string) {
+	t.Helper()
+	addr = "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				f(nc)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	if network == "unix" {
+		return "unix:" + addr
+	}
+	return "tcp://" + l.Addr().String()
+}

@@ -1,6 +1,10 @@
 package driver
 
-import "bytes"
+import (
+	"bytes"
+
+	"toll/wire/http1"
+)
 
 // A head is what the reader needs from a reply's status line and fields.
 type head struct {
@@ -67,7 +71,7 @@ func (h *head) statusLine(b []byte) (old bool, err error) {
 }
 
 func (h *head) contentLength(v []byte) error {
-	n, ok := digits(v)
+	n, ok := http1.ParseLength(v)
 	if !ok {
 		return bad("Content-Length %q", excerpt(v))
 	}
@@ -154,20 +158,6 @@ func hasToken(list []byte, token string) bool {
 		}
 	}
 	return false
-}
-
-// digits reads a decimal number of at most 18 digits, with no sign.
-func digits(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > 18 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n, true
 }
 
 // chunkSize reads the size in "1f;extension".

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net"
 	"sync/atomic"
+
+	"toll/wire/http1"
 )
 
 // NewNull makes a server that answers every complete HTTP/1.1 request with cfg.Reply, whatever it asks: the cheapest HTTP
@@ -93,7 +95,7 @@ func bodyLength(head []byte) (n int64, ok bool) {
 		if !is {
 			continue
 		}
-		if n, ok = number(v); !ok || found {
+		if n, ok = http1.ParseLength(v); !ok || found {
 			return 0, false
 		}
 		found = true
@@ -116,18 +118,4 @@ func value(line []byte, name string) ([]byte, bool) {
 		}
 	}
 	return bytes.Trim(line[len(name):], " \t\r"), true
-}
-
-// number reads at most 18 decimal digits.
-func number(v []byte) (n int64, ok bool) {
-	if len(v) == 0 || len(v) > 18 {
-		return 0, false
-	}
-	for _, c := range v {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n, true
 }

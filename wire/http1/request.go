@@ -166,7 +166,7 @@ func (r *Request) framing() error {
 		case equalFold(f.Name, "host"):
 			hosts++
 		case equalFold(f.Name, "content-length"):
-			n, ok := parseLength(f.Value)
+			n, ok := ParseLength(f.Value)
 			if !ok || r.length >= 0 {
 				return refuse(400, "bad or repeated Content-Length")
 			}
@@ -200,8 +200,8 @@ func (r *Request) framing() error {
 	return nil
 }
 
-// parseLength parses digits and nothing else: no sign, no space, no list.
-func parseLength(b []byte) (n int64, ok bool) {
+// ParseLength parses a Content-Length: up to 18 digits and nothing else, no sign, no space, no list.
+func ParseLength(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 18 {
 		return 0, false
 	}
