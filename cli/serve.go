@@ -26,6 +26,7 @@ type serveCmd struct {
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
 	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
 	Key      string `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	PQ       bool   `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
 	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -58,11 +59,15 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		}
 		cfg.Reply = data
 	}
+	if c.PQ && c.Cert == "" {
+		return usage("--pq: needs --cert and --key")
+	}
 	if c.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return usage("--cert, --key: %w", err)
 		}
+		cfg.PostQuantum = c.PQ
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
 	}
 	running, err := system.Start(ctx, c.System, cfg)

@@ -107,7 +107,7 @@ func (t transport) self(phase, name string, serve []string) func() (contender.Sp
 		case "unix":
 			args = append(args, "--unix", t.socket(name))
 		case "tls":
-			args = append(args, "--cert", filepath.Join(t.dir, "server.crt"), "--key", filepath.Join(t.dir, "server.key"))
+			args = append(args, "--cert", filepath.Join(t.dir, "server.crt"), "--key", filepath.Join(t.dir, "server.key"), "--pq")
 		}
 		return contender.Self(args...)
 	}

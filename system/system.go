@@ -19,6 +19,9 @@ type Config struct {
 	MaxBody  int64       // largest request body
 	Reply    []byte      // what null answers: a whole HTTP reply
 	TLS      *tls.Config // encrypts every connection; nil does not
+
+	// PostQuantum refuses peers without the hybrid key exchange X25519MLKEM768.
+	PostQuantum bool
 }
 
 // Names returns the names that Start knows.
@@ -53,6 +56,9 @@ func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	l, err := opserver.Listen(oc)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if cfg.TLS != nil && cfg.PostQuantum {
+		cfg.TLS = opserver.PostQuantum(cfg.TLS)
 	}
 	if cfg.TLS != nil {
 		scheme = map[string]string{"http": "https", "tcp": "tls"}[scheme]

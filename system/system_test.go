@@ -2,14 +2,21 @@ package system_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,4 +152,42 @@ func TestLargestNoteFits(t *testing.T) {
 	if err != nil || resp.StatusCode != 200 || len(got) < 64<<10 {
 		t.Errorf("status %d, %d bytes, %v", resp.StatusCode, len(got), err)
 	}
+}
+
+// A server that wants the hybrid key exchange has no other.
+func TestPostQuantumIsAllOrNothing(t *testing.T) {
+	a, err := x509Pair(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := system.Start(t.Context(), "ops", system.Config{Envelope: "zap-rpc", TLS: a, PostQuantum: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	addr, ok := strings.CutPrefix(r.Addr, "tls://")
+	if !ok {
+		t.Fatalf("address %s", r.Addr)
+	}
+	for curve, want := range map[tls.CurveID]bool{tls.X25519MLKEM768: true, tls.X25519: false} {
+		nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{curve}})
+		if (err == nil) != want {
+			t.Errorf("%v: %v", curve, err)
+		}
+		if err == nil {
+			nc.Close()
+		}
+	}
+}
+
+// x509Pair makes a server's configuration with a certificate that signs itself.
+func x509Pair(t *testing.T) (*tls.Config, error) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, err
 }

@@ -2,6 +2,7 @@ package opserver
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync/atomic"
 
@@ -9,6 +10,9 @@ import (
 	"toll/wire/opcall"
 	"toll/wire/zap"
 )
+
+// PostQuantum returns a copy of cfg that speaks TLS 1.3 with X25519MLKEM768 and nothing else.
+func PostQuantum(cfg *tls.Config) *tls.Config { return zap.PostQuantum(cfg) }
 
 // NewZAP makes a server of ops in ZAP-HTTP frames: op-calls, one after another on a connection.
 func NewZAP(cfg Config, ops Registry) *Floor {

@@ -58,29 +58,33 @@ func (e *echo) Reply(frame []byte) error {
 
 func same(dst, frame []byte) ([]byte, error) { return append(dst, frame...), nil }
 
-// pair connects a caller to a server over loopback.
-func pair(t testing.TB, s *mux.Server, cfg mux.Config) *mux.Conn {
+// loopback returns the two ends of a connection.
+func loopback(t testing.TB) (client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	done := make(chan error, 1)
-	go func() {
-		nc, err := l.Accept()
-		if err != nil {
-			done <- err
-			return
-		}
-		defer nc.Close()
-		done <- s.Serve(nc)
-	}()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
+	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	c := mux.New(nc, lengthID{}, cfg)
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// pair connects a caller to a server over loopback.
+func pair(t testing.TB, s *mux.Server, cfg mux.Config) *mux.Conn {
+	t.Helper()
+	client, server := loopback(t)
+	done := make(chan error, 1)
+	go func() {
+		defer server.Close()
+		done <- s.Serve(server)
+	}()
+	c := mux.New(client, lengthID{}, cfg)
 	t.Cleanup(func() {
 		c.Close()
 		<-done
@@ -369,49 +373,5 @@ func FuzzFrames(f *testing.F) {
 			t.Error("serving ended without a reason")
 		}
 		b.Close()
-	})
-}
-
-// BenchmarkCall compares a call with a bare write and read on the same kind of connection, alone and in a crowd.
-func BenchmarkCall(b *testing.B) {
-	for _, callers := range []int{1, 8, 64} {
-		b.Run(fmt.Sprintf("mux/%d", callers), func(b *testing.B) {
-			c := pair(b, &mux.Server{Framing: lengthID{}, Handle: same, Quick: quick}, mux.Config{})
-			b.ReportAllocs()
-			b.SetParallelism((callers + 1) / 2)
-			b.RunParallel(func(pb *testing.PB) {
-				e := &echo{size: 50}
-				ctx := context.Background()
-				for pb.Next() {
-					if err := c.Call(ctx, e); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
-		})
-	}
-	b.Run("floor/1", func(b *testing.B) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer l.Close()
-		go func() {
-			nc, err := l.Accept()
-			if err == nil {
-				io.Copy(nc, nc)
-			}
-		}()
-		nc, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer nc.Close()
-		buf := make([]byte, 66)
-		for b.Loop() {
-			nc.Write(buf)
-			io.ReadFull(nc, buf)
-		}
 	})
 }

@@ -1,5 +1,6 @@
 // Package opcall is the op-call plane: an operation's name in an HTTP path, its input and output as binary bodies. It knows
-// paths, the media type and the shape of an error; the bodies themselves are ZAP messages, which package zap makes.
+// paths, the media type and the shape of an error; the bodies themselves are ZAP messages, which package zap makes. It
+// neither serves nor calls anything.
 package opcall
 
 import (
@@ -16,7 +17,7 @@ const MediaType = "application/zap"
 // maxName bounds an operation's name.
 const maxName = 128
 
-// An Error is the body of a reply whose status is no success.
+// An Error is the body of a reply whose status is no success: a ZAP message of these fields in this order.
 type Error struct {
 	Status  int32
 	Code    string
@@ -26,7 +27,8 @@ type Error struct {
 // Error returns status, code and message.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
-// Path returns the path of an operation; the name may not hold / ? # %, white space or control characters.
+// Path returns the path of an operation. Its name may not hold / ? # %, white space or control characters; ours are ASCII
+// and at most 128 bytes besides.
 func Path(name string) (string, error) {
 	if err := check(name); err != nil {
 		return "", err

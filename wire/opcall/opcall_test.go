@@ -1,6 +1,7 @@
 package opcall_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestPathsAndNames(t *testing.T) {
 		"a/b":                    `op-call: operation name "a/b" holds '/'`,
 		"a?b":                    `op-call: operation name "a?b" holds '?'`,
 		"a b":                    `op-call: operation name "a b" holds ' '`,
+		"é":                      `op-call: operation name "é" holds 'é'`,
 		"a%2f":                   `op-call: operation name "a%2f" holds '%'`,
 		"a\n":                    `op-call: operation name "a\n" holds '\n'`,
 	} {
@@ -34,6 +36,18 @@ func TestPathsAndNames(t *testing.T) {
 	}
 	if text := (&opcall.Error{Status: 404, Code: "not_found", Message: "no"}).Error(); text != "404 not_found: no" {
 		t.Errorf("got %q", text)
+	}
+}
+
+// The order and the types of the fields are the wire's.
+func TestAnErrorsFields(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for f := range reflect.TypeFor[opcall.Error]().Fields() {
+		got = append(got, f.Name+" "+f.Type.String())
+	}
+	if want := "Status int32, Code string, Message string"; strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package zap
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 )
 
@@ -44,24 +43,24 @@ type RPCResponse struct {
 
 // AppendMessage appends r as a message without its frame.
 func (r *RPCRequest) AppendMessage(dst []byte) []byte {
-	w := begin(dst, Version2, rpcFlags)
-	w.object(requestSize)
-	binary.LittleEndian.PutUint32(w.at(0), r.Method)
-	binary.LittleEndian.PutUint32(w.at(4), r.Promise)
-	binary.LittleEndian.PutUint32(w.at(8), r.Target)
-	w.slot(12, r.Capability)
-	w.slot(20, r.Payload)
-	return w.end()
+	w := Build(dst, Version2, rpcFlags)
+	w.Object(requestSize)
+	w.Uint32(0, r.Method)
+	w.Uint32(4, r.Promise)
+	w.Uint32(8, r.Target)
+	w.Bytes(12, r.Capability)
+	w.Bytes(20, r.Payload)
+	return w.End()
 }
 
 // AppendMessage appends r as a message without its frame.
 func (r *RPCResponse) AppendMessage(dst []byte) []byte {
-	w := begin(dst, Version2, rpcFlags)
-	w.object(responseSize)
-	binary.LittleEndian.PutUint32(w.at(0), r.Status)
-	binary.LittleEndian.PutUint32(w.at(4), r.Promise)
-	w.slot(12, r.Body)
-	return w.end()
+	w := Build(dst, Version2, rpcFlags)
+	w.Object(responseSize)
+	w.Uint32(0, r.Status)
+	w.Uint32(4, r.Promise)
+	w.Bytes(12, r.Body)
+	return w.End()
 }
 
 // Append appends r as a frame.
@@ -82,57 +81,62 @@ func closeRPC(b []byte, at int) []byte {
 }
 
 // Parse reads r from a frame.
-func (r *RPCRequest) Parse(frame []byte) (err error) {
+func (r *RPCRequest) Parse(frame []byte) error {
 	m, err := parseRPC(frame, directionTo)
 	if err != nil {
 		return err
 	}
-	b, err := m.fixed(0, 12)
-	if err != nil {
-		return err
-	}
-	r.Method, r.Promise, r.Target = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
-	if r.Capability, err = m.bytes(12); err != nil {
-		return err
-	}
-	r.Payload, err = m.bytes(20)
-	return err
+	o := m.Root()
+	r.Method, r.Promise, r.Target = o.Uint32(0), o.Uint32(4), o.Uint32(8)
+	r.Capability, r.Payload = o.Bytes(12), o.Bytes(20)
+	return o.Err()
 }
 
 // Parse reads r from a frame.
-func (r *RPCResponse) Parse(frame []byte) (err error) {
+func (r *RPCResponse) Parse(frame []byte) error {
 	m, err := parseRPC(frame, directionFr)
 	if err != nil {
 		return err
 	}
-	b, err := m.fixed(0, 8)
-	if err != nil {
-		return err
-	}
-	r.Status, r.Promise = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	r.Body, err = m.bytes(12)
-	return err
+	o := m.Root()
+	r.Status, r.Promise, r.Body = o.Uint32(0), o.Uint32(4), o.Bytes(12)
+	return o.Err()
 }
-
-var errDirection = errors.New("unexpected direction")
 
 func parseRPC(frame []byte, direction byte) (Message, error) {
 	if len(frame) < rpcHeader {
 		return Message{}, fmt.Errorf("zap: frame of %d bytes: %w", len(frame), ErrTruncated)
 	}
 	if frame[4] != direction {
-		return Message{}, fmt.Errorf("zap: direction %d instead of %d: %w", frame[4], direction, errDirection)
+		return Message{}, fmt.Errorf("zap: direction %d instead of %d: %w", frame[4], direction, ErrDirection)
 	}
-	m, err := Parse(frame[rpcHeader:])
-	switch {
-	case err != nil:
-		return m, err
-	case len(m.b) != len(frame)-rpcHeader:
-		return m, fmt.Errorf("zap: message of %d bytes in a frame of %d: %w", len(m.b), len(frame)-rpcHeader, ErrSize)
-	case m.Type() != rpcFlags>>8:
-		return m, fmt.Errorf("zap: type %d instead of %d: %w", m.Type(), rpcFlags>>8, ErrType)
+	m, err := parseExact(frame[rpcHeader:])
+	if err == nil && m.Type() != rpcFlags>>8 {
+		err = fmt.Errorf("zap: type %d instead of %d: %w", m.Type(), rpcFlags>>8, ErrType)
 	}
-	return m, nil
+	return m, err
+}
+
+// An RPCCall is a call to be made with a mux.Conn whose framing is RPCFraming. The connection numbers it. Status and Body
+// are the response's; Body is the call's own memory and is used again by the next.
+type RPCCall struct {
+	RPCRequest
+	Status uint32
+	Body   []byte
+}
+
+// AppendRequest appends the request as the call of that number.
+func (c *RPCCall) AppendRequest(dst []byte, id uint32) []byte {
+	c.Promise = id
+	return c.RPCRequest.Append(dst)
+}
+
+// Reply takes the response.
+func (c *RPCCall) Reply(frame []byte) error {
+	var r RPCResponse
+	err := r.Parse(frame)
+	c.Status, c.Body = r.Status, append(c.Body[:0], r.Body...)
+	return err
 }
 
 // RPCFraming is ZAP-RPC as a mux.Framing: Max bounds a frame, MaxMessage when 0.
@@ -143,23 +147,16 @@ func (RPCFraming) Header() int { return 4 }
 
 // Length returns the length of the frame that begins so.
 func (f RPCFraming) Length(header []byte) (int, error) {
-	limit := uint32(f.Max)
-	if f.Max <= 0 || f.Max > MaxMessage {
-		limit = MaxMessage
-	}
-	n := binary.LittleEndian.Uint32(header)
-	switch {
-	case n > limit:
-		return 0, fmt.Errorf("zap: frame of %d bytes, at most %d: %w", n, limit, ErrTooLarge)
-	case n < 1+headerSize:
-		return 0, fmt.Errorf("zap: frame of %d bytes is less than a header: %w", n, ErrTruncated)
-	}
-	return 4 + int(n), nil
+	n, err := frameLength(binary.LittleEndian.Uint32(header), f.Max, 1+headerSize)
+	return 4 + n, err
 }
 
 // ID returns the promise that a response frame answers.
 func (RPCFraming) ID(frame []byte) (uint32, error) {
-	var r RPCResponse
-	err := r.Parse(frame)
-	return r.Promise, err
+	m, err := parseRPC(frame, directionFr)
+	if err != nil {
+		return 0, err
+	}
+	o := m.Root()
+	return o.Uint32(4), o.Err()
 }
