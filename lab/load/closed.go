@@ -19,9 +19,10 @@ func Closed(ctx context.Context, callers []Caller, d, timeout time.Duration) (*r
 	}
 	begin := time.Now()
 	together(vus, func(v *vu) {
+		own := time.Now()
 		for time.Since(begin) < d && ctx.Err() == nil && v.call() {
 		}
-		v.shard.Active += time.Since(begin)
+		v.shard.Active += time.Since(own)
 	})
 	elapsed := time.Since(begin)
 	sum := new(record.Shard)

@@ -30,7 +30,7 @@ type Blocks struct {
 type Stretch struct {
 	Block, Slot int           // Slot is the lane's place in the block's order, from 0
 	Elapsed     time.Duration // wall time from the first call to the last reply, preparations included
-	Active      time.Duration // sum over the VUs of the time from the start to each one's last reply
+	Active      time.Duration // sum over the VUs of the time from each one's first call to its last reply
 	CPU         time.Duration // CPU time of this process meanwhile, all its threads
 	OK          int64         // successes
 	Median, Min float64       // of the successes, ns; 0 without any
@@ -150,12 +150,13 @@ func (r *laneRun) counted(ctx context.Context, s *Stretch) {
 	}
 	cpu, begin := record.ReadCPU(), time.Now()
 	together(r.vus, func(v *vu) {
+		own := time.Now()
 		for range r.perVU {
 			if ctx.Err() != nil || !v.call() {
 				break
 			}
 		}
-		v.shard.Active += time.Since(begin)
+		v.shard.Active += time.Since(own)
 	})
 	s.Elapsed, s.CPU = time.Since(begin), record.ReadCPU()-cpu
 	for i, v := range r.vus {
