@@ -21,7 +21,7 @@ const drainTime = 3 * time.Second
 
 type serveCmd struct {
 	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null"`
-	Envelope string `help:"How ops is served: rest, rest-raw, zap-http or zap-rpc." default:"" placeholder:"NAME"`
+	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc or every." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
 	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`

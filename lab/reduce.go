@@ -116,7 +116,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 func (r *run) method() result.Method {
 	s := r.o.Settings
 	m := result.Method{
-		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: "separate",
+		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: cmp.Or(r.plan.Processes, plan.Separate),
 		Hop: r.o.Hop, Limits: r.o.Limits, Replicates: s.Rounds,
 	}
 	return m

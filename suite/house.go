@@ -77,6 +77,9 @@ func (s seat) label() string {
 func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
+	if h.plan.Processes == plan.Shared {
+		return openShared(ctx, seats)
+	}
 	var wg sync.WaitGroup
 	// In random order: what starts first is placed differently from what starts last.
 	for _, i := range rand.New(rand.NewPCG(uint64(s.Seed), 3)).Perm(len(seats)) {

@@ -64,6 +64,7 @@ func ours() map[string]our {
 		"opcall":          {sdk: "net/http client, net/http server", serve: []string{"ops"}, target: opcall(driver.ClientHTTP)},
 		"opcall-raw":      {sdk: "toll's raw client, toll's HTTP loop", serve: raw, target: opcall(driver.ClientRaw)},
 		"zap-http":        {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, target: zapHTTP},
+		"zap-http-again":  {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, target: zapHTTP},
 		"zap-http-unix":   {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, fixed: "unix", target: zapHTTP},
 		"zap-http-tls":    {sdk: "ZAP-HTTP framing over TLS 1.3, toll's both sides", serve: zap, fixed: "tls", target: zapHTTP},
 		"zap-rpc": {sdk: "ZAP-RPC framing, toll's both sides", serve: []string{"ops", "--envelope", "zap-rpc"}, shared: true, target: func(c call) load.Target {

@@ -89,7 +89,7 @@ func build(name string, cfg Config, oc opserver.Config) (s server, scheme string
 
 // Envelopes returns those that ops can be served over: REST and op-call over net/http, the same over our own HTTP loop,
 // ZAP-HTTP frames, ZAP-RPC frames.
-func Envelopes() []string { return []string{"rest", "rest-raw", "zap-http", "zap-rpc"} }
+func Envelopes() []string { return []string{"rest", "rest-raw", "zap-http", "zap-rpc", "every"} }
 
 func buildOps(envelope string, oc opserver.Config) (s server, scheme string, err error) {
 	ops, err := opserver.NewRegistry(opserver.Note(), opserver.Tasks())
@@ -101,6 +101,8 @@ func buildOps(envelope string, oc opserver.Config) (s server, scheme string, err
 		return opserver.NewREST(oc, ops), "http", nil
 	case "rest-raw":
 		return opserver.NewRaw(oc, ops), "http", nil
+	case "every":
+		return opserver.NewEvery(oc, ops), "http", nil
 	case "zap-http":
 		return opserver.NewZAP(oc, ops), "tcp", nil
 	case "zap-rpc":

@@ -86,7 +86,7 @@ func TestStartRefuses(t *testing.T) {
 		want string
 	}{
 		{t.Context(), "rest", system.Config{}, `system "rest": want one of ops, echo, null`},
-		{t.Context(), "ops", system.Config{Envelope: "soap"}, `envelope "soap": want one of rest, rest-raw, zap-http, zap-rpc`},
+		{t.Context(), "ops", system.Config{Envelope: "soap"}, `envelope "soap": want one of rest, rest-raw, zap-http, zap-rpc, every`},
 		{t.Context(), "echo", system.Config{Envelope: "rest"}, `echo has no envelope "rest"`},
 		{t.Context(), "ops", system.Config{Addr: "x"}, "ops: listen: address x: missing port in address"},
 		{ended, "ops", system.Config{}, "context canceled"},

@@ -11,6 +11,9 @@ import (
 func (c *checker) method() {
 	d := c.doc
 	ran := d.Plan.Settings
+	if d.Method.Processes == plan.Shared {
+		c.add(1, nil, "the contenders share one server process, so each inherits what the one before it left there")
+	}
 	// Rule 2: shuffled blocks; a fixed order is a deviation whatever method is claimed.
 	if d.Method.Order != ran.Order {
 		c.add(2, nil, "the method says order %s, the plan %s", d.Method.Order, ran.Order)

@@ -54,7 +54,7 @@ var enums = map[string][]any{
 	"Row.Connections":  {"per-caller", "shared"},
 	"Method.Model":     {"closed", "open"},
 	"Method.Order":     {"shuffled", "fixed"},
-	"Method.Processes": {"separate", "in-process"},
+	"Method.Processes": {"separate", "shared", "in-process"},
 }
 
 func (m *schemaMaker) object(t reflect.Type) map[string]any {

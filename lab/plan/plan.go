@@ -25,6 +25,12 @@ const (
 	Open     = "open"
 )
 
+// Whether each contender has a server process of its own.
+const (
+	Separate = "separate"
+	Shared   = "shared"
+)
+
 // A Plan says what to measure and how.
 type Plan struct {
 	Schema     string   `yaml:"schema" json:"schema"`
@@ -34,6 +40,7 @@ type Plan struct {
 	Contenders []string `yaml:"contenders" json:"contenders"`         // names the benchmark knows
 	With       []string `yaml:"with,omitempty" json:"with,omitempty"` // manifests of outside contenders
 	Baseline   string   `yaml:"baseline" json:"baseline"`
+	Processes  string   `yaml:"processes,omitempty" json:"processes,omitempty"` // separate when empty; shared only to reproduce a published method
 	Settings   `yaml:",inline"`
 	Full       *Full     `yaml:"full,omitempty" json:"-"`                  // what --full changes
 	Claims     *Settings `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
@@ -185,6 +192,9 @@ func (p *Plan) check() (path, msg string) {
 		return "$", "contenders is missing; expected at least the baseline"
 	case !slices.Contains(p.Contenders, p.Baseline):
 		return "$.baseline", fmt.Sprintf("baseline %q is not among the contenders %s", p.Baseline, strings.Join(p.Contenders, ", "))
+	}
+	if p.Processes != "" && p.Processes != Separate && p.Processes != Shared {
+		return "$.processes", fmt.Sprintf("processes is %q; expected separate or shared", p.Processes)
 	}
 	for _, list := range []struct {
 		name  string

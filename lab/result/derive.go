@@ -99,6 +99,9 @@ func (d *Document) Deviations() []plan.Deviation {
 		claimed = *d.Plan.Claims
 	}
 	out := plan.Deviations(claimed, d.Plan.Settings)
+	if d.Plan.Processes == plan.Shared {
+		out = append(out, plan.Deviation{What: "processes", Claimed: plan.Separate, Ran: plan.Shared})
+	}
 	var blind []string
 	for i := range d.Rows {
 		r := &d.Rows[i]

@@ -1,0 +1,69 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+)
+
+// errShared is why a row of a shared process has no cost of its own.
+var errShared = errors.New("its server process is shared with the other contenders")
+
+// openShared seats all contenders at one server process that speaks every envelope, as published methods did.
+func openShared(ctx context.Context, seats []seat) lab.Set {
+	var set lab.Set
+	fail := func(err error) lab.Set {
+		for _, s := range seats {
+			set.Failures = append(set.Failures, lab.Failure{Contender: s.label(), Reason: err.Error()})
+		}
+		return set
+	}
+	spec, err := contender.Self("serve", "ops", "--envelope", "every")
+	if err != nil {
+		return fail(err)
+	}
+	p, err := contender.Start(ctx, spec)
+	if err != nil {
+		return fail(err)
+	}
+	one := &shared{p: p}
+	for _, s := range seats {
+		ready := p.Ready()
+		if strings.HasPrefix(s.contender.Name, "zap") {
+			ready.Addr = strings.Replace(ready.Addr, "http://", "tcp://", 1)
+		}
+		wire := new(driver.Wire)
+		c := s.contender
+		c.Version = ready.Version
+		set.Entries = append(set.Entries, lab.Entry{
+			Contender: c, Role: s.role, Connections: "per-caller", Process: one,
+			Target: s.target(ready, nil), Metered: s.target(ready, wire),
+			Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
+		})
+	}
+	return set
+}
+
+// shared is one process behind several contenders: what it uses can't be told apart.
+type shared struct {
+	p    *contender.Process
+	once sync.Once
+	err  error
+}
+
+// Usage says why there is none.
+func (*shared) Usage() (lab.Usage, error) { return lab.Usage{}, errShared }
+
+// Counters says why there are none.
+func (*shared) Counters(context.Context) (lab.Counters, error) { return lab.Counters{}, errShared }
+
+// Stop ends the process, the first time.
+func (s *shared) Stop(ctx context.Context) error {
+	s.once.Do(func() { s.err = s.p.Stop(ctx) })
+	return s.err
+}
