@@ -152,6 +152,9 @@ func (c *runCmd) jobs() ([]job, error) {
 
 func (c *runCmd) job(what string) (j job, err error) {
 	if ext := filepath.Ext(what); ext == ".yaml" || ext == ".yml" {
+		if c.Profile != "" {
+			return j, fmt.Errorf("--profile %s: names a benchmark's own plan; %s is a plan already", c.Profile, what)
+		}
 		if j.plan, err = plan.Load(what); err != nil {
 			return j, err
 		}
@@ -311,6 +314,8 @@ func write(s *streams, dir string, doc *result.Document, asJSON bool) error {
 // outcome turns what was measured into an exit code.
 func outcome(doc *result.Document, runErr error, strict bool) error {
 	switch {
+	case runErr != nil && !errors.Is(runErr, lab.ErrIncomplete):
+		return exit(exitNotMeasured, fmt.Errorf("%w; the result is partial", runErr))
 	case doc.Partial:
 		return exit(exitNotMeasured, errors.New("interrupted; the result is partial"))
 	case runErr != nil:

@@ -340,6 +340,29 @@ func TestWhatRanDifferentlyIsListed(t *testing.T) {
 	})
 }
 
+// What was measured before something broke is not thrown away.
+func TestABrokenRunKeepsWhatItMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{fakes: standard()}
+		rounds := 0
+		d, err := run(t.Context(), t, h, settings(), lab.Options{Samples: func(s lab.Samples) error {
+			if rounds = s.Setting.Round; rounds == 3 {
+				return errors.New("disk full")
+			}
+			return nil
+		}})
+		if err == nil || !strings.Contains(err.Error(), "disk full") || d == nil || !d.Partial || d.Verdict.Publishable {
+			t.Fatalf("%v, %+v", err, d)
+		}
+		if r := row(t, d, "rest", result.Baseline); r.Ops != 1200 {
+			t.Errorf("%d calls; three of five rounds were made", r.Ops)
+		}
+		for _, v := range check.Rules(d) {
+			t.Error(v)
+		}
+	})
+}
+
 func TestNothingMeasuredIsAnErrorThatSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{fakes: standard()}

@@ -19,26 +19,34 @@ import (
 // ErrIncomplete is returned beside a document in which a contender that was asked for could not be measured.
 var ErrIncomplete = errors.New("not every contender could be measured")
 
-// Run conducts p. It always returns a document, also when ctx ends (marked partial) or a contender fails (ErrIncomplete);
-// any other error means that nothing could be measured, and then the document is nil.
+// Run conducts p. It returns a document whenever something was measured: also when ctx ends or a setting can't be measured
+// (marked partial, the latter with the error), and when a contender fails (ErrIncomplete). Without one the document is nil.
 func Run(ctx context.Context, p plan.Plan, open Opener, o Options) (*result.Document, error) {
 	r := &run{plan: p, o: o, open: open, rows: make(map[string]*rowState), dead: make(map[string][]string)}
 	r.plan.Settings = o.Settings
 	started := time.Now()
+	var broken error
 	for _, s := range r.settings() {
 		if err := r.round(ctx, s); err != nil {
-			if ctx.Err() != nil {
-				break
+			if ctx.Err() == nil {
+				broken = fmt.Errorf("%s %s: %w", s.Case, s.Phase, err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", s.Case, s.Phase, err)
+			break
 		}
 		r.done++
 	}
-	if len(r.rows) == 0 && ctx.Err() == nil {
+	switch {
+	case len(r.rows) > 0 || ctx.Err() != nil:
+	case broken != nil:
+		return nil, broken
+	default:
 		return nil, fmt.Errorf("no contender could be measured: %s", r.failureText())
 	}
-	doc := r.document(started, ctx.Err() != nil)
-	if len(r.failures) > 0 {
+	doc := r.document(started, ctx.Err() != nil || broken != nil)
+	switch {
+	case broken != nil:
+		return doc, broken
+	case len(r.failures) > 0:
 		return doc, ErrIncomplete
 	}
 	return doc, nil

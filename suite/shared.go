@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,8 +16,9 @@ import (
 var errShared = errors.New("its server process is shared with the other contenders")
 
 // openShared seats all contenders at one server process that speaks every envelope, as published methods did.
-func openShared(ctx context.Context, seats []seat) lab.Set {
+func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set {
 	var set lab.Set
+	seats = slices.DeleteFunc(seats, func(s seat) bool { return slices.Contains(setting.Skip, s.label()) })
 	fail := func(err error) lab.Set {
 		for _, s := range seats {
 			set.Failures = append(set.Failures, lab.Failure{Contender: s.label(), Reason: err.Error()})
@@ -41,7 +43,7 @@ func openShared(ctx context.Context, seats []seat) lab.Set {
 		c := s.contender
 		c.Version = ready.Version
 		set.Entries = append(set.Entries, lab.Entry{
-			Contender: c, Role: s.role, Connections: "per-caller", Process: one,
+			Contender: c, Role: s.role, Connections: "per-caller", Process: one, Unverified: s.unverified,
 			Target: s.target(ready, nil), Metered: s.target(ready, wire),
 			Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
 		})

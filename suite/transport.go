@@ -13,6 +13,7 @@ import (
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
+	"toll/lab/plan"
 	"toll/lab/result"
 )
 
@@ -34,6 +35,9 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	}
 	if err != nil {
 		return lab.Set{}, err
+	}
+	if t.plan.Processes == plan.Shared && s.Phase != "tcp" {
+		return lab.Set{}, fmt.Errorf("a shared process serves phase tcp only")
 	}
 	var seats []seat
 	for _, name := range t.plan.Contenders {
@@ -61,11 +65,18 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 // seat describes one contender of ours.
 func (t transport) seat(s lab.Setting, name string, note int) (seat, error) {
 	o, ok := ours()[name]
-	if published, there := emptyReads()[name]; there && s.Case == emptyRead {
-		o.target, o.unverified = published.target, published.unverified
-	}
 	if !ok {
 		return seat{}, fmt.Errorf("contender %q is none of the benchmark transport", name)
+	}
+	if s.Case == emptyRead && o.role == "" {
+		read, there := emptyReads()[name]
+		if !there {
+			return seat{}, fmt.Errorf("contender %q has no call for case %s", name, emptyRead)
+		}
+		o.target, o.unverified = read.target, read.unverified
+	}
+	if t.plan.Processes == plan.Shared && o.serve[0] != "ops" {
+		return seat{}, fmt.Errorf("contender %q is not served by a process that all contenders share", name)
 	}
 	serve := slices.Clone(o.serve)
 	if name == "null" {
@@ -119,6 +130,10 @@ func (t transport) guests(s lab.Setting, note int) (seats []seat, gaps []result.
 		switch {
 		case m.Driver != "rest":
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark calls by rest", m.Driver)))
+		case s.Case == emptyRead:
+			gaps = append(gaps, gap(s, m.Name, "case "+emptyRead+" is made of our own contenders' calls"))
+		case t.plan.Processes == plan.Shared:
+			gaps = append(gaps, gap(s, m.Name, "the plan has one server process, ours, for all contenders"))
 		case s.Phase == "unix":
 			gaps = append(gaps, gap(s, m.Name, "its manifest gives no unix socket"))
 		default:

@@ -139,7 +139,7 @@ func (c *checker) costs(r *result.Row) {
 func (c *checker) gap(r *result.Row, field string) bool {
 	return slices.ContainsFunc(c.doc.Gaps, func(g result.Gap) bool {
 		missing, ok := strings.CutPrefix(g.Row, r.ID()+": ")
-		return ok && g.Reason != "" && (strings.HasPrefix(missing, field) || strings.HasPrefix(field, missing) || missing == "metering")
+		return ok && missing != "" && g.Reason != "" && (strings.HasPrefix(missing, field) || strings.HasPrefix(field, missing) || missing == "metering")
 	}) || slices.ContainsFunc(c.doc.Gaps, func(g result.Gap) bool { return g.Row == r.ID() && g.Reason != "" })
 }
 
