@@ -115,6 +115,8 @@ func (c *Conn) watch() {
 		if c.calls == seen && c.inFlight == 0 && !c.reading {
 			c.read(context.Background(), nil)
 			c.hand()
+			// A tick that came meanwhile would make this goroutine read again at once, behind the call that has just ended it.
+			tick.Reset(c.cfg.IdleRead)
 		}
 		seen = c.calls
 		c.mu.Unlock()
