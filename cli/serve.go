@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"toll/system"
+	"toll/wire/engine"
 )
 
 // drainTime is how long calls in flight may take to finish once a system is told to stop.
 const drainTime = 3 * time.Second
 
 type serveCmd struct {
-	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null"`
+	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null,null-engine"`
 	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc or every." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
@@ -51,6 +52,9 @@ type ready struct {
 
 // Run serves until ctx ends or stdin closes.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
+	if bench, err := system.Bench(c.System); err == nil {
+		return c.engine(ctx, s, bench)
+	}
 	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope}
 	if c.Reply != "" {
 		data, err := os.ReadFile(c.Reply)
@@ -83,6 +87,34 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	defer cancel()
 	if err := running.Shutdown(drain); err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve %s: draining: %w", c.System, err))
+	}
+	return nil
+}
+
+// engine answers questions on stdin until it closes or ctx ends.
+func (c *serveCmd) engine(ctx context.Context, s *streams, bench engine.Bench) error {
+	if c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Envelope != "" || c.Reply != "" {
+		return usage("serve %s: it is asked over stdin; --addr, --unix, --cert, --envelope and --reply say nothing to it", c.System)
+	}
+	line := ready{"stdio:", version().Version, c.System, "go", runtime.GOMAXPROCS(0)}
+	if err := json.NewEncoder(s.out).Encode(line); err != nil {
+		return exit(exitNotMeasured, err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		over <- engine.Serve(ctx, s.in, s.out, bench, func(line string) any {
+			if line == "stats" {
+				return system.Stats()
+			}
+			return nil
+		})
+	}()
+	select {
+	case err := <-over:
+		if err != nil {
+			return exit(exitNotMeasured, fmt.Errorf("serve %s: %w", c.System, err))
+		}
+	case <-ctx.Done():
 	}
 	return nil
 }

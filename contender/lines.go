@@ -8,7 +8,7 @@ import (
 )
 
 // maxLine bounds a line of a child's output. The rest of a longer one is thrown away.
-const maxLine = 64 << 10
+const maxLine = 256 << 10
 
 // lines reads what a child writes, all of it, and hands a line to whoever waits for one. Lines that nobody waits for are
 // dropped, so that a chatty child is never held up and never fills our memory.

@@ -375,3 +375,80 @@ func TestNothingMeasuredIsAnErrorThatSaysWhy(t *testing.T) {
 		}
 	})
 }
+
+// engine makes stretches in virtual time and says what they cost.
+type engine struct {
+	load.Target
+	base  time.Duration
+	after int // questions until it gives no answer any more; 0 for never
+	asked int
+}
+
+func (e *engine) Run(_ context.Context, callers, n int, s *record.Shard) (time.Duration, error) {
+	if e.asked++; e.after > 0 && e.asked > e.after {
+		return 0, errors.New("gone")
+	}
+	time.Sleep(time.Second) // its set-up is nobody's time
+	for i := range n {
+		s.Done(e.base+time.Duration(i), nil)
+		s.Mark().Part("sign", e.base/2)
+	}
+	s.Mark().Alloc(int64(3*n), int64(96*n))
+	s.CPU, s.CPUKnown, s.Checked = s.CPU+time.Duration(n)*e.base, true, s.Checked+int64(n)
+	return time.Duration((n+callers-1)/callers) * e.base * 101 / 100, nil
+}
+
+// engines opens engines in place of the fakes.
+type engines struct {
+	*house
+	after int
+}
+
+func (h engines) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	set, err := h.house.Open(ctx, s)
+	for i := range set.Entries {
+		e := &set.Entries[i]
+		e.Target, e.Metered, e.Wire, e.CalleeClock, e.Connections = &engine{base: h.fakes[i].base, after: h.after}, nil, nil, true, "shared"
+	}
+	return set, err
+}
+
+func TestEnginesAreRowsLikeAnyOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fakes := standard()[:3]
+		h := engines{&house{fakes: fakes, start: time.Now()}, 0}
+		s := settings()
+		s.Concurrency = []int{4}
+		d, err := lab.Run(t.Context(), thePlan(), h, lab.Options{
+			Settings: s, Claimed: s, Seed: 1, Hop: result.Hop{Kind: "none"}, Limits: result.Limits{Mechanism: "none"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := row(t, d, "rest-raw", "")
+		if raw.Ops != 5*4*100 || raw.Verified != raw.OK || raw.Little == nil || *raw.Little < 1 || *raw.Little > 1.02 {
+			t.Errorf("%d calls, %d verified of %d, Little %v", raw.Ops, raw.Verified, raw.OK, raw.Little)
+		}
+		if raw.Ratio == nil || raw.Ratio.Value < .59 || raw.Ratio.Value > .61 {
+			t.Errorf("ratio %+v", raw.Ratio)
+		}
+		if c := raw.Server; c == nil || c.CPU == nil || *c.CPU != 60 || c.Allocs == nil || *c.Allocs != 3 || *c.AllocBytes != 96 {
+			t.Errorf("cost %+v", c)
+		}
+		if raw.Client.CPU != nil || raw.Parts["sign"].Count != raw.OK {
+			t.Errorf("client %+v, parts %+v", raw.Client, raw.Parts)
+		}
+	})
+}
+
+func TestAnEngineThatFallsSilentIsAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := engines{&house{fakes: standard()[:3], start: time.Now()}, 3}
+		d, err := lab.Run(t.Context(), thePlan(), h, lab.Options{
+			Settings: settings(), Claimed: settings(), Seed: 1, Hop: result.Hop{Kind: "none"}, Limits: result.Limits{Mechanism: "none"},
+		})
+		if !errors.Is(err, lab.ErrIncomplete) || d == nil || len(d.Gaps) == 0 {
+			t.Fatalf("%v, %+v", err, d)
+		}
+	})
+}

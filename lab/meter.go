@@ -33,6 +33,10 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 	if m.calls > 0 {
 		return
 	}
+	if l.engine() != nil {
+		r.meterEngine(ctx, s, l)
+		return
+	}
 	target := l.entry.Metered
 	if target == nil {
 		target = l.entry.Target
@@ -79,6 +83,21 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 	if serverErr != nil {
 		m.serverGap = serverErr.Error()
 	}
+}
+
+// meterEngine reads what an engine's process says of itself. What its operations cost was counted by the engine, around each
+// stretch.
+func (r *run) meterEngine(ctx context.Context, s Setting, l *lane) {
+	m := &l.row.metered
+	if l.entry.Process == nil {
+		return
+	}
+	now, err := l.entry.Process.Counters(ctx)
+	if err != nil {
+		r.gap(r.rowName(s, l.entry)+": server.heap_used_mb", err.Error())
+		return
+	}
+	m.server.Heap, m.server.GOMAXPROCS = now.Heap, now.GOMAXPROCS
 }
 
 // countersBefore reads the contender's counters and what reading them itself allocates.

@@ -141,6 +141,9 @@ func (r *run) row(s *rowState) result.Row {
 		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Verified: s.shard.Latency.Count(),
 		ElapsedS: result.Round5(s.elapsed.Seconds()), Rounds: s.rounds, Warnings: []string{}, TLS: e.TLS,
 	}
+	if s.engine() {
+		row.Verified = s.shard.Checked
+	}
 	if e.Unverified {
 		row.Verified = 0
 		row.Warnings = append(row.Warnings, "replies were drained undecoded; only their status was looked at")
@@ -176,7 +179,7 @@ func (r *run) row(s *rowState) result.Row {
 // little checks the row against Little's law: calls in flight = rate × mean time. A VU that has made its share of a block
 // waits for the others and has nothing in flight, so what counts is each one's own time.
 func (r *run) little(s *rowState, row *result.Row) {
-	if s.entry.CalleeClock {
+	if s.entry.CalleeClock && !s.engine() {
 		row.Warnings = append(row.Warnings, "timed by the callee in its own process; Little's law does not apply")
 		return
 	}
@@ -196,8 +199,15 @@ func (r *run) costs(s *rowState, row *result.Row) {
 	if ops == 0 {
 		return
 	}
-	row.Client.CPU = result.Ptr(micros(float64(s.clientCPU) / ops))
 	procs := runtime.GOMAXPROCS(0)
+	if s.engine() {
+		row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs}}
+		if s.entry.Process != nil {
+			r.engineCosts(s, row, r.rowName(s.setting, s.entry))
+		}
+		return
+	}
+	row.Client.CPU = result.Ptr(micros(float64(s.clientCPU) / ops))
 	if share := s.clientCPU.Seconds() / s.elapsed.Seconds() / float64(min(s.setting.Concurrency, procs)); share > check.ClientBound {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("client-bound: the client used %.0f %% of its cores", 100*share))
 	}
@@ -251,6 +261,41 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 		r.gap(name+": server.allocs_per_op", cmp.Or(m.serverGap, notMetered))
 	}
 	row.Processes = append(row.Processes, server)
+}
+
+// engineCosts fills in what an engine says that its stretches cost, its own set-up left out. The lab only asked over a pipe.
+func (r *run) engineCosts(s *rowState, row *result.Row, name string) {
+	ops := float64(row.Ops)
+	row.Server = new(result.ServerCost)
+	server := result.Process{Role: "server"}
+	if s.serverOK {
+		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
+		server.Threads = result.Ptr(s.server.Threads)
+	}
+	if s.shard.CPUKnown {
+		row.Server.CPU = result.Ptr(micros(float64(s.shard.CPU) / ops))
+	} else {
+		r.gap(name+": server.cpu_us_per_op", "the engine does not say")
+	}
+	if s.shard.AllocsKnown {
+		row.Server.Allocs = result.Ptr(result.Round3(float64(s.shard.Allocs) / ops))
+		row.Server.AllocBytes = result.Ptr(result.Round3(float64(s.shard.AllocBytes) / ops))
+	} else {
+		r.gap(name+": server.allocs_per_op", "the engine does not say")
+	}
+	if s.metered.server.Heap > 0 {
+		row.Server.HeapMB = result.Ptr(result.Round3(float64(s.metered.server.Heap) / (1 << 20)))
+	}
+	if n := s.metered.server.GOMAXPROCS; n > 0 {
+		server.GOMAXPROCS = &n
+	}
+	row.Processes = append(row.Processes, server)
+}
+
+// engine reports whether the row's contender makes stretches by itself.
+func (s *rowState) engine() bool {
+	_, ok := s.entry.Target.(load.Engine)
+	return ok
 }
 
 func failures(s *record.Shard) map[string]int64 {

@@ -13,6 +13,7 @@ import (
 
 	"toll/lab/load"
 	"toll/lab/plan"
+	"toll/lab/record"
 	"toll/lab/result"
 )
 
@@ -92,7 +93,7 @@ func (r *run) settings() []Setting {
 // A lane is an entry while it is measured.
 type lane struct {
 	entry   Entry
-	callers []load.Caller
+	callers []load.Caller // none when the target is an engine
 	row     *rowState
 	before  Usage
 	usable  bool // before could be read
@@ -127,7 +128,7 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	for _, l := range lanes {
 		l.before, l.usable = r.usage(s, l)
 	}
-	got, err := load.Interleave(ctx, loadLanes(lanes), load.Blocks{
+	got, err := load.Interleave(ctx, loadLanes(lanes, s.Concurrency), load.Blocks{
 		Blocks:   r.o.Settings.BlocksOf(s.Round - 1),
 		Calls:    r.o.Settings.Calls,
 		Duration: time.Duration(r.o.Settings.Duration),
@@ -157,6 +158,10 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 	for _, i := range rnd.Perm(len(set.Entries)) {
 		e := set.Entries[i]
 		l := &lane{entry: e}
+		if l.engine() != nil {
+			lanes = append(lanes, l)
+			continue
+		}
 		for range s.Concurrency {
 			c, err := e.Target.Open(ctx)
 			if err != nil {
@@ -179,19 +184,7 @@ func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
 	each := max(r.o.Settings.Warmup/s.Concurrency, 1)
 	var live []*lane
 	for _, l := range lanes {
-		var mu sync.Mutex
-		var dead error
-		var wg sync.WaitGroup
-		for _, c := range l.callers {
-			wg.Go(func() {
-				_, err := load.Count(ctx, c, each, time.Duration(r.o.Settings.Timeout))
-				mu.Lock()
-				defer mu.Unlock()
-				dead = cmp.Or(dead, err)
-			})
-		}
-		wg.Wait()
-		if dead != nil && ctx.Err() == nil {
+		if dead := l.warmUp(ctx, s.Concurrency, each, time.Duration(r.o.Settings.Timeout)); dead != nil && ctx.Err() == nil {
 			r.fail(s, label(l.entry), "warming up: "+dead.Error())
 			continue
 		}
@@ -203,10 +196,37 @@ func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
 	return live
 }
 
-func loadLanes(lanes []*lane) []load.Lane {
+// warmUp has every caller make so many calls.
+func (l *lane) warmUp(ctx context.Context, callers, each int, timeout time.Duration) error {
+	if e := l.engine(); e != nil {
+		_, err := load.RunEngine(ctx, e, callers, callers*each, timeout, new(record.Shard))
+		return err
+	}
+	var mu sync.Mutex
+	var dead error
+	var wg sync.WaitGroup
+	for _, c := range l.callers {
+		wg.Go(func() {
+			_, err := load.Count(ctx, c, each, timeout)
+			mu.Lock()
+			defer mu.Unlock()
+			dead = cmp.Or(dead, err)
+		})
+	}
+	wg.Wait()
+	return dead
+}
+
+// engine is the lane's target when that makes stretches by itself, else nil.
+func (l *lane) engine() load.Engine {
+	e, _ := l.entry.Target.(load.Engine)
+	return e
+}
+
+func loadLanes(lanes []*lane, concurrency int) []load.Lane {
 	out := make([]load.Lane, len(lanes))
 	for i, l := range lanes {
-		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers}
+		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers, Engine: l.engine(), EngineCallers: concurrency}
 	}
 	return out
 }

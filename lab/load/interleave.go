@@ -9,10 +9,13 @@ import (
 	"toll/lab/record"
 )
 
-// A Lane is one contender's place in an interleaved comparison: one Caller per VU, all of them its own.
+// A Lane is one contender's place in an interleaved comparison: one Caller per VU, all of them its own, or an engine.
 type Lane struct {
 	Name    string
 	Callers []Caller
+
+	Engine        Engine // in place of Callers: makes a stretch by itself
+	EngineCallers int    // how many operations it has in progress at a time
 }
 
 // Blocks says how an interleaved comparison runs.
@@ -83,9 +86,9 @@ func Interleave(ctx context.Context, lanes []Lane, b Blocks) ([]LaneResult, erro
 
 // A laneRun is a lane while it runs.
 type laneRun struct {
-	callers   []Caller
-	vus       []*vu         // none when each stretch has a duration: Closed makes its own
-	total     *record.Shard // of the stretches with a duration
+	lane      Lane
+	vus       []*vu         // none when each stretch has a duration, Closed makes its own, or an engine makes it
+	total     *record.Shard // of the stretches that vus did not make
 	perVU     int
 	stretches []Stretch
 	dead      error
@@ -93,12 +96,12 @@ type laneRun struct {
 
 func newLaneRun(ctx context.Context, l Lane, b Blocks) *laneRun {
 	r := &laneRun{
-		callers:   l.Callers,
+		lane:      l,
 		total:     new(record.Shard),
-		perVU:     max((b.Calls+len(l.Callers)-1)/len(l.Callers), 1),
+		perVU:     perVU(b.Calls, max(len(l.Callers), l.EngineCallers)),
 		stretches: make([]Stretch, 0, b.Blocks),
 	}
-	if b.Duration > 0 {
+	if b.Duration > 0 || l.Engine != nil {
 		return r
 	}
 	for _, c := range l.Callers {
@@ -108,6 +111,9 @@ func newLaneRun(ctx context.Context, l Lane, b Blocks) *laneRun {
 	}
 	return r
 }
+
+// perVU deals calls evenly, at least one each.
+func perVU(calls, vus int) int { return max((calls+vus-1)/max(vus, 1), 1) }
 
 func (r *laneRun) stop() {
 	for _, v := range r.vus {
@@ -121,9 +127,12 @@ func (r *laneRun) stretch(ctx context.Context, b Blocks, block, slot int) {
 		return
 	}
 	s := Stretch{Block: block, Slot: slot}
-	if b.Duration > 0 {
+	switch {
+	case r.lane.Engine != nil:
+		r.asked(ctx, b, &s)
+	case b.Duration > 0:
 		r.closed(ctx, b, &s)
-	} else {
+	default:
 		r.counted(ctx, &s)
 	}
 	r.stretches = append(r.stretches, s)
@@ -131,7 +140,7 @@ func (r *laneRun) stretch(ctx context.Context, b Blocks, block, slot int) {
 
 func (r *laneRun) closed(ctx context.Context, b Blocks, s *Stretch) {
 	cpu := record.ReadCPU()
-	shard, elapsed, err := Closed(ctx, r.callers, b.Duration, b.Timeout)
+	shard, elapsed, err := Closed(ctx, r.lane.Callers, b.Duration, b.Timeout)
 	s.CPU = record.ReadCPU() - cpu
 	if ctx.Err() == nil {
 		r.dead = err

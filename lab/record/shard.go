@@ -24,6 +24,9 @@ type Shard struct {
 	Out, In            int64 // bytes written and read, where the caller counts them
 	Allocs, AllocBytes int64 // what the callee said it allocated, where it can say
 	AllocsKnown        bool
+	CPU                time.Duration // what the callee said its process used in the windows, where it can say
+	CPUKnown           bool
+	Checked            int64 // results that the callee verified, where it does that instead of the caller
 
 	raw  []int64       // owned by the VU; nil unless KeepRaw was called
 	took time.Duration // the callee's own time for the call in progress; 0 = ours counts
@@ -50,6 +53,13 @@ func (s *Shard) Done(d time.Duration, err error) {
 	s.Latency.Record(int64(d))
 	if s.raw != nil {
 		s.raw = append(s.raw, int64(d))
+	}
+}
+
+// AddFailed counts n failures of a kind that the callee reported.
+func (s *Shard) AddFailed(kind string, n int64) {
+	for range n {
+		s.fail(kind)
 	}
 }
 
@@ -94,6 +104,9 @@ func (s *Shard) Merge(o *Shard) {
 	s.Allocs += o.Allocs
 	s.AllocBytes += o.AllocBytes
 	s.AllocsKnown = s.AllocsKnown || o.AllocsKnown
+	s.CPU += o.CPU
+	s.CPUKnown = s.CPUKnown || o.CPUKnown
+	s.Checked += o.Checked
 	s.raw = append(s.raw, o.raw...)
 }
 
