@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ func newContainer(ctx context.Context, s Spec, mark string) (*container, error) 
 	}
 	c.image, c.version, _ = strings.Cut(said, " ")
 	c.run = []string{"run", "--rm", "-i", "--network", "host", "--name", c.name, "--env", mark}
+	c.run = append(c.run, limitFlags(s.Limits)...)
 	for _, e := range s.Env {
 		c.run = append(c.run, "--env", e)
 	}
@@ -67,6 +69,9 @@ func containerRuntime(ctx context.Context, contender string) (string, error) {
 	}
 	return "", &missingError{contender + ": an image needs docker or podman, and neither answers on this machine", ErrNoContainerRuntime}
 }
+
+// kind is the runtime's name: docker or podman.
+func (c *container) kind() string { return filepath.Base(c.runtime) }
 
 // do runs one of the runtime's commands and returns what it says.
 func (c *container) do(ctx context.Context, within time.Duration, args ...string) (string, error) {

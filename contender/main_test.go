@@ -65,6 +65,15 @@ func acts() map[string]func() {
 			fmt.Fprintln(os.Stderr, "Error: no configuration\n    at main (app.js:1)\n\nNode.js v99")
 			os.Exit(3)
 		},
+		"hungry": func() {
+			serve(listen(), func(string) string {
+				hoard := make([]byte, 200<<20)
+				for i := range hoard {
+					hoard[i] = byte(i)
+				}
+				return string(hoard[:1])
+			})
+		},
 		"silent":  forever,
 		"rubbish": func() { fmt.Println("Listening on port 80"); forever() },
 		"huge":    func() { fmt.Println(strings.Repeat("x", 1<<20)); forever() },

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"toll/contender/limits"
 )
 
 const (
@@ -20,8 +22,9 @@ const (
 type Process struct {
 	spec  Spec
 	ready Ready
-	mark  string     // NAME=value in the environment of the whole tree
-	box   *container // nil unless it runs in one
+	mark  string        // NAME=value in the environment of the whole tree
+	box   *container    // nil unless it runs in one
+	group *limits.Group // nil unless it runs under limits
 	cmd   *exec.Cmd
 	pipes *pipes
 
@@ -31,7 +34,8 @@ type Process struct {
 	broken   error          // guarded by turn: why no more can be asked
 	mute     error          // guarded by turn: why no more stats are asked for
 	running  sync.WaitGroup // our goroutines
-	done     chan struct{}  // closed once the child has ended and crashed is final
+	done     chan struct{}  // closed once the child has ended, and crashed and excess are final
+	excess   string         // what a process that ended had too much of; ", it reached …"
 
 	mu                sync.Mutex
 	stopping, crashed bool // guarded by mu
@@ -73,7 +77,7 @@ func (p *Process) Err() error {
 
 // crash describes the end of a process that has ended.
 func (p *Process) crash() *CrashError {
-	return &CrashError{p.spec.Name, p.cmd.ProcessState.String(), p.words.String()}
+	return &CrashError{p.spec.Name, p.cmd.ProcessState.String() + p.excess, p.words.String()}
 }
 
 // Stop ends the process and everything it started: it closes stdin and waits, then sends SIGTERM, then SIGKILL. A process
@@ -95,7 +99,7 @@ func (p *Process) stop(ctx context.Context) error {
 	if p.box != nil {
 		errs = append(errs, p.box.remove(ctx))
 	}
-	errs = append(errs, p.sweep())
+	errs = append(errs, p.sweep(), p.free())
 	p.drain(ctx)
 	if crashed {
 		errs[0] = p.crash()

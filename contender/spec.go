@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"toll/contender/limits"
 )
 
 // Defaults of a Spec.
@@ -38,6 +40,9 @@ type Spec struct {
 
 	Probe    Probe  // zero: the ready line
 	Endpoint string // where a process with a probe listens
+
+	Limits         limits.Limits // what the whole tree may use; zero = no limit
+	AllowUnlimited bool          // run it all the same where limits can't be held
 
 	Version        string   // empty: what the ready line says
 	VersionCommand []string // asked when neither says; its first line counts

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -54,12 +53,16 @@ func launch(ctx context.Context, s Spec) (*Process, error) {
 	if err := p.command(ctx); err != nil {
 		return nil, err
 	}
+	if err := p.confine(); err != nil {
+		return nil, err
+	}
 	p.out, p.err = newLines(nil), newLines(p.words.add)
 	p.expectReady()
 
 	var pipes pipes
 	defer pipes.closeTheirs()
 	if err := pipes.open(); err != nil {
+		p.free()
 		return nil, fmt.Errorf("%s: pipes: %w", s.Name, err)
 	}
 	p.pipes = &pipes
@@ -68,6 +71,7 @@ func launch(ctx context.Context, s Spec) (*Process, error) {
 	p.running.Go(func() { p.run(started) })
 	if err := <-started; err != nil {
 		pipes.closeOurs()
+		p.free()
 		return nil, startFailure(s.Name, p.cmd.Path, err)
 	}
 	p.running.Go(func() { p.out.read(pipes.ours[1]) })
@@ -107,24 +111,23 @@ func startFailure(name, program string, err error) error {
 	return fmt.Errorf("%s: %s can't be run: %w", name, program, err)
 }
 
-// run starts the child and waits for it. The death signal that the child gets is tied to the thread that forked it, so
-// that thread stays here until the child is gone (golang/go#27505).
+// run starts the child and waits for it.
 func (p *Process) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	if err == nil {
-		p.kin.root(p.cmd.Process.Pid, p.mark)
-	}
-	started <- err
-	if err != nil {
-		return
-	}
-	p.cmd.Wait() // its error is in ProcessState
-	p.mu.Lock()
-	p.crashed = !p.stopping
-	p.mu.Unlock()
-	close(p.done)
+	p.begin(func(err error) {
+		if err == nil {
+			p.kin.root(p.cmd.Process.Pid, p.mark)
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		p.cmd.Wait() // its error is in ProcessState
+		p.excess = p.tooLarge()
+		p.mu.Lock()
+		p.crashed = !p.stopping
+		p.mu.Unlock()
+		close(p.done)
+	})
 }
 
 // settle waits until the child is ready, dead, overdue or given up.
@@ -132,6 +135,9 @@ func (p *Process) settle(ctx context.Context) error {
 	overdue, cancel := context.WithTimeout(ctx, p.spec.ReadyTimeout)
 	defer cancel()
 	err := p.awaitReady(overdue)
+	if err == nil && p.group != nil {
+		err = p.group.InForce(p.cmd.Process.Pid)
+	}
 	if err == nil && p.box != nil {
 		err = p.box.inspect(overdue, &p.ready, &p.kin)
 	}
