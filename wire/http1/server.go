@@ -171,6 +171,8 @@ type conn struct {
 	req Request
 	out Reply
 
+	watch *watch // of the request being answered
+
 	mu        sync.Mutex
 	idle      bool          // guarded by mu: no request is known to have begun
 	draining  bool          // guarded by mu: the reply in progress is the last
@@ -264,14 +266,23 @@ func (c *conn) proceed() error {
 // answer calls the handler and writes its reply. It returns false when the connection ends.
 func (c *conn) answer() (more bool) {
 	c.out.reset()
+	c.out.conn = c
 	c.call()
+	c.unwatch()
 	closing := c.req.close || c.out.Close || c.last()
+	if c.out.stream != nil {
+		return c.out.stream.send(nil) == nil && !closing
+	}
 	return c.write(closing) == nil && !closing
 }
 
 func (c *conn) call() {
 	defer func() {
 		if r := recover(); r != nil {
+			if s := c.out.stream; s != nil && !s.head { // an end without the last chunk says that it is not whole
+				c.out.Close, s.chunked = true, false
+				return
+			}
 			c.out.reset()
 			c.out.Status, c.out.Close = http.StatusInternalServerError, true
 			c.out.Body = append(c.out.Body, "internal error\n"...)
@@ -339,6 +350,8 @@ type Reply struct {
 	Body        []byte // append to it: its memory is kept from reply to reply
 	Close       bool   // end the connection after this reply
 
+	conn   *conn   // for Watch and Stream
+	stream *stream // begun by Stream
 	wire   []byte
 	second int64
 	date   []byte
@@ -346,6 +359,7 @@ type Reply struct {
 
 func (r *Reply) reset() {
 	r.Status, r.ContentType, r.Header, r.Body, r.Close = 0, "", r.Header[:0], r.Body[:0], false
+	r.stream = nil
 }
 
 // append builds the whole reply in memory that is kept: one write sends it.
