@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"toll/wire/http1"
 )
 
 // An Every serves a registry over every envelope from one process and one listener: a connection whose first byte is zero
@@ -16,8 +18,9 @@ type Every struct {
 	zap  *Floor
 	head time.Duration
 
-	mu   sync.Mutex
-	done chan struct{} // guarded by mu: closed by Shutdown
+	mu       sync.Mutex
+	listener net.Listener  // guarded by mu
+	done     chan struct{} // guarded by mu: closed by Shutdown
 }
 
 // NewEvery makes a server of ops.
@@ -27,7 +30,14 @@ func NewEvery(cfg Config, ops Registry) *Every {
 
 // Serve answers on l until Shutdown, and then returns nil.
 func (e *Every) Serve(l net.Listener) error {
-	http, zap := newHandOver(l), newHandOver(l)
+	l = &onceListener{Listener: l, close: sync.OnceValue(l.Close)}
+	e.mu.Lock()
+	e.listener = l
+	e.mu.Unlock()
+	if e.stopped() {
+		return l.Close()
+	}
+	http, zap := http1.NewGiven(l.Addr()), http1.NewGiven(l.Addr())
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
 	wg.Go(func() { errs[0] = e.rest.Serve(http) })
@@ -57,7 +67,7 @@ func (e *Every) stopped() bool {
 }
 
 // sort reads a connection's first byte and hands it over.
-func (e *Every) sort(nc net.Conn, http, zap *handOver) {
+func (e *Every) sort(nc net.Conn, http, zap *http1.Given) {
 	var first [1]byte
 	nc.SetReadDeadline(time.Now().Add(e.head))
 	if _, err := nc.Read(first[:]); err != nil {
@@ -69,7 +79,7 @@ func (e *Every) sort(nc net.Conn, http, zap *handOver) {
 	if first[0] == 0 {
 		to = zap
 	}
-	to.hand(&peeked{Conn: nc, first: first[:]})
+	to.Give(http1.Replay(nc, first[:]))
 }
 
 // Shutdown shuts both servers down.
@@ -78,68 +88,10 @@ func (e *Every) Shutdown(ctx context.Context) error {
 	if !e.stopped() {
 		close(e.done)
 	}
-	e.mu.Unlock()
-	return errors.Join(e.rest.Shutdown(ctx), e.zap.Shutdown(ctx))
-}
-
-// A peeked is a connection of which one byte was read already.
-type peeked struct {
-	net.Conn
-	first []byte
-}
-
-// Read returns that byte first.
-func (c *peeked) Read(p []byte) (int, error) {
-	if len(c.first) > 0 && len(p) > 0 {
-		n := copy(p, c.first)
-		c.first = c.first[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
-}
-
-// A handOver is a listener whose connections somebody else accepted.
-type handOver struct {
-	over  net.Listener
-	conns chan net.Conn
-	gone  chan struct{}
-	once  sync.Once
-}
-
-func newHandOver(l net.Listener) *handOver {
-	return &handOver{over: l, conns: make(chan net.Conn), gone: make(chan struct{})}
-}
-
-func (h *handOver) hand(nc net.Conn) {
-	select {
-	case h.conns <- nc:
-	case <-h.gone:
-		nc.Close()
-	}
-}
-
-// Accept waits for a connection that is handed over.
-func (h *handOver) Accept() (net.Conn, error) {
-	select {
-	case nc := <-h.conns:
-		return nc, nil
-	case <-h.gone:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close closes the listener below too: both servers go together.
-func (h *handOver) Close() error {
 	var err error
-	h.once.Do(func() {
-		close(h.gone)
-		err = h.over.Close()
-	})
-	if errors.Is(err, net.ErrClosed) {
-		return nil
+	if e.listener != nil {
+		err = e.listener.Close()
 	}
-	return err
+	e.mu.Unlock()
+	return errors.Join(err, e.rest.Shutdown(ctx), e.zap.Shutdown(ctx))
 }
-
-// Addr is that of the listener below.
-func (h *handOver) Addr() net.Addr { return h.over.Addr() }

@@ -13,6 +13,7 @@ type reader struct {
 	buf              []byte
 	r, w             int // buf[r:w] is read and not yet used
 	body             []byte
+	start            int // of the head of the request that was read last
 
 	proceed func() error // writes 100 Continue
 	begun   func()       // called before a second read for the same head: now the client is slow, not idle
@@ -64,6 +65,9 @@ func (p *reader) next(req *Request) error {
 	return p.readBody(req)
 }
 
+// unread returns the request that was read last, which had no body, and all behind it.
+func (p *reader) unread() []byte { return p.buf[p.start:p.w] }
+
 // head returns the next head, up to and with the CRLF of its last line, and moves behind the empty line. One empty line
 // before a request is skipped (RFC 9112 §2.2).
 func (p *reader) head() ([]byte, error) {
@@ -71,6 +75,7 @@ func (p *reader) head() ([]byte, error) {
 		return nil, err
 	}
 	for seen := 0; ; {
+		p.start = p.r
 		b := p.buf[p.r:p.w]
 		if i := bytes.Index(b[max(seen-3, 0):], []byte("\r\n\r\n")); i >= 0 {
 			end := max(seen-3, 0) + i

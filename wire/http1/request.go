@@ -10,6 +10,7 @@ type Request struct {
 	Method []byte
 	Target []byte // as it came: origin-form, absolute-form or *
 	Body   []byte // whole; nil without one
+	Peer   any    // what ServeConn was given
 
 	minor   int // of HTTP/1.x
 	fields  []Field
@@ -68,7 +69,7 @@ const maxFields = 128
 
 // parse reads a head: the request line and the header lines, each ended by CRLF, without the empty line.
 func (r *Request) parse(head []byte) error {
-	*r = Request{fields: r.fields[:0], length: -1}
+	*r = Request{fields: r.fields[:0], length: -1, Peer: r.Peer}
 	line, rest, err := cutLine(head)
 	if err != nil {
 		return err

@@ -81,13 +81,25 @@ func (s *Server) Serve(l net.Listener) error {
 		if err != nil {
 			return s.acceptError(err)
 		}
-		c := &conn{s: s, nc: nc}
-		if !s.track(c) {
-			nc.Close()
+		if !s.start(nc, nil) {
 			return http.ErrServerClosed
 		}
-		go c.serve()
 	}
+}
+
+// ServeConn answers requests on a connection that somebody else accepted, and returns at once. Every request of it carries
+// peer. After Shutdown the connection is closed instead.
+func (s *Server) ServeConn(nc net.Conn, peer any) { s.start(nc, peer) }
+
+func (s *Server) start(nc net.Conn, peer any) bool {
+	c := &conn{s: s, nc: nc}
+	c.req.Peer = peer
+	if !s.track(c) {
+		nc.Close()
+		return false
+	}
+	go c.serve()
+	return true
 }
 
 func (s *Server) acceptError(err error) error {
@@ -239,7 +251,7 @@ func (c *conn) last() bool {
 
 func (c *conn) serve() {
 	defer c.s.forget(c)
-	defer c.nc.Close()
+	defer c.end()
 	c.in = reader{
 		src: c.nc, maxHead: c.s.cfg.MaxHead, maxBody: c.s.cfg.MaxBody, proceed: c.proceed, begun: c.begin, bodied: c.body,
 	}
@@ -252,6 +264,17 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// end closes the connection, or gives it to whom it was handed over with the request still to be read.
+func (c *conn) end() {
+	to := c.out.handOver
+	if to == nil {
+		c.nc.Close()
+		return
+	}
+	c.nc.SetDeadline(time.Time{})
+	to(&replayed{Conn: c.nc, first: c.in.unread()})
 }
 
 // proceed answers Expect: 100-continue.
@@ -269,6 +292,9 @@ func (c *conn) answer() (more bool) {
 	c.out.conn = c
 	c.call()
 	c.unwatch()
+	if c.out.handOver != nil {
+		return false
+	}
 	closing := c.req.close || c.out.Close || c.last()
 	if c.out.stream != nil {
 		return c.out.stream.send(nil) == nil && !closing
@@ -352,6 +378,9 @@ type Reply struct {
 
 	conn   *conn   // for Watch and Stream
 	stream *stream // begun by Stream
+
+	handOver func(net.Conn)
+
 	wire   []byte
 	second int64
 	date   []byte
@@ -359,7 +388,7 @@ type Reply struct {
 
 func (r *Reply) reset() {
 	r.Status, r.ContentType, r.Header, r.Body, r.Close = 0, "", r.Header[:0], r.Body[:0], false
-	r.stream = nil
+	r.stream, r.handOver = nil, nil
 }
 
 // append builds the whole reply in memory that is kept: one write sends it.
