@@ -1,0 +1,212 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"toll/wire/envelope"
+)
+
+// A request is what the gateway looks at, whichever server read it.
+type request struct {
+	method, path []byte
+	header       func(lower string) string
+	body         []byte
+	peer         *peer
+}
+
+// A response is what an exchange came to.
+type response struct {
+	status      int
+	contentType string
+	header      []byte // lines, each ended by CRLF
+	body        []byte // appended to
+}
+
+func (r *response) line(name, value string) {
+	r.header = append(append(append(append(r.header, name...), ": "...), value...), "\r\n"...)
+}
+
+// contentJSON is the media type of all that the gateway says.
+const contentJSON = "application/json"
+
+// answer answers a request, except that of a stream: then it returns the stream to be run.
+func (g *Gateway) answer(ctx context.Context, rq *request, rs *response) *streaming {
+	rs.status, rs.contentType = http.StatusOK, contentJSON
+	rs.line("X-Request-Id", requestID(rq.header("x-request-id")))
+	st, err := g.dispatch(ctx, rq, rs)
+	if err != nil {
+		g.explain(err, rs)
+	}
+	return st
+}
+
+// explain turns a problem into the response.
+func (g *Gateway) explain(err error, rs *response) {
+	p := problemOf(err)
+	rs.status, rs.contentType = p.status, contentJSON
+	rs.body = append(rs.body[:0], p.body()...)
+	if p.retry {
+		rs.line("Retry-After", retryAfter)
+	}
+	if len(p.allow) > 0 {
+		rs.line("Allow", p.methods())
+	}
+	if p.status == http.StatusUnauthorized {
+		rs.line("WWW-Authenticate", `Mutual`)
+	}
+}
+
+func (g *Gateway) dispatch(ctx context.Context, rq *request, rs *response) (*streaming, error) {
+	if string(rq.method) == http.MethodGet {
+		if own, ok := g.own[string(rq.path)]; ok {
+			return nil, own(rs)
+		}
+	}
+	if err := g.admit(rq.peer, rq.header("client-cert")); err != nil {
+		return nil, err
+	}
+	if !g.clients.allow(rq.peer.key()) {
+		return nil, &problem{status: http.StatusTooManyRequests, text: "more requests than this client may make", retry: true}
+	}
+	r, values, allow := g.table.find(rq.method, rq.path)
+	switch {
+	case r != nil:
+	case len(allow) > 0:
+		return nil, &problem{status: http.StatusMethodNotAllowed, text: "this path has other methods", allow: allow}
+	default:
+		return nil, &problem{status: http.StatusNotFound, text: "nothing at this path"}
+	}
+	m, err := r.message(rq, rs, values)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := g.enter(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Mode == Stream {
+		return &streaming{route: r, message: m, leave: leave}, nil
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	if r.Mode == Cast {
+		rs.status = http.StatusAccepted
+		rs.body = append(rs.body, `{"status":"accepted"}`...)
+		return nil, g.cfg.Asker.Tell(ctx, m)
+	}
+	v, err := g.cfg.Asker.Call(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return nil, write(v, rs)
+}
+
+// key tells one client from another: by the name in its certificate, else by its address.
+func (p *peer) key() string {
+	if len(p.names) > 0 {
+		return p.names[0]
+	}
+	return p.addr.String()
+}
+
+// enter counts a request in, unless there are too many; leave counts it out.
+func (g *Gateway) enter(r *route) (leave func(), err error) {
+	if g.inFlight.Add(1) > int64(g.cfg.InFlight) {
+		g.inFlight.Add(-1)
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "the gateway has as many requests in flight as it may", retry: true}
+	}
+	if r.inFlight.Add(1) > int64(r.InFlight) {
+		r.inFlight.Add(-1)
+		g.inFlight.Add(-1)
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "this route has as many requests in flight as it may", retry: true}
+	}
+	return func() {
+		r.inFlight.Add(-1)
+		g.inFlight.Add(-1)
+	}, nil
+}
+
+// message makes the agent's message of a request: the body's object, over which the path's values go.
+func (r *route) message(rq *request, rs *response, values []string) (*envelope.Message, error) {
+	payload, err := object(rq.body)
+	if err != nil {
+		return nil, &problem{status: http.StatusBadRequest, text: err.Error()}
+	}
+	r.fill(payload, values)
+	m := &envelope.Message{Type: r.Type, Recipient: r.agent(values), Payload: payload}
+	if t := rq.header("x-civitas-type"); t != "" {
+		if envelope.Reserved(t) {
+			return nil, &problem{status: http.StatusBadRequest, text: "X-Civitas-Type: the runtime's own types are not to be sent from outside"}
+		}
+		m.Type = t
+	}
+	if t, ok := parseTrace(rq.header("traceparent")); ok {
+		m.TraceID, m.ParentSpanID, m.SpanID = t.id, t.parent, newSpan()
+		rs.line("Traceparent", "00-"+t.id+"-"+m.SpanID+"-"+t.flags)
+	}
+	return m, nil
+}
+
+// object decodes a body: one JSON object, or nothing.
+func object(body []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return make(map[string]any), nil
+	}
+	var payload map[string]any
+	if err := json.Unmarshal(body, &payload); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, errors.New("the body is no JSON object")
+		}
+		return nil, errors.New("the body is no JSON: " + err.Error())
+	}
+	if payload == nil {
+		return nil, errors.New("the body is no JSON object")
+	}
+	return payload, nil
+}
+
+// write makes the response of an agent's answer. An object with the key "error" is a refusal.
+func write(v any, rs *response) error {
+	if m, ok := v.(map[string]any); ok {
+		if _, refused := m["error"]; refused {
+			rs.status = http.StatusBadRequest
+		}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return &problem{status: http.StatusInternalServerError, text: "the agent's answer is no JSON: " + err.Error()}
+	}
+	rs.body = append(rs.body, b...)
+	return nil
+}
+
+// readAll reads a body of at most limit bytes.
+func readAll(r io.Reader, limit int) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	switch {
+	case len(b) > limit:
+		return nil, &problem{status: http.StatusRequestEntityTooLarge, text: "the body is larger than this gateway takes"}
+	case err != nil:
+		return nil, &problem{status: http.StatusBadRequest, text: "reading the body: " + err.Error()}
+	}
+	return b, nil
+}
+
+// until bounds a stream: by its whole time, and by the time between two parts, which idle starts anew.
+func until(ctx context.Context, c Config) (_ context.Context, idle func(), stop func()) {
+	ctx, cancel := context.WithTimeout(ctx, c.StreamMost)
+	ctx, silent := context.WithCancelCause(ctx)
+	t := time.AfterFunc(c.StreamIdle, func() { silent(envelope.Deadline) })
+	return ctx, func() { t.Reset(c.StreamIdle) }, func() {
+		t.Stop()
+		silent(nil)
+		cancel()
+	}
+}

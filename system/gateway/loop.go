@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+
+	"toll/wire/http1"
+)
+
+// loop answers what our own HTTP/1.1 loop read.
+func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Reply) {
+	p := req.Peer.(*peer)
+	if bytes.EqualFold(req.Header("upgrade"), []byte("websocket")) {
+		if reply.HandOver(func(nc net.Conn) { g.given.Give(&known{nc, p}) }) == nil {
+			return
+		}
+	}
+	rq := request{method: req.Method, path: req.Path(), body: req.Body, peer: p, header: func(name string) string {
+		return string(req.Header(name))
+	}}
+	if string(rq.method) == http.MethodHead {
+		rq.method = []byte(http.MethodGet)
+	}
+	rs := response{header: reply.Header, body: reply.Body}
+	st := g.answer(ctx, &rq, &rs)
+	reply.Status, reply.ContentType, reply.Header, reply.Body = rs.status, rs.contentType, rs.header, rs.body
+	if g.draining() {
+		reply.Close = true
+	}
+	if st == nil {
+		return
+	}
+	reply.ContentType = "text/event-stream"
+	reply.Header = append(reply.Header, "Cache-Control: no-store\r\n"...)
+	w, err := reply.Stream()
+	if err != nil {
+		st.leave()
+		return
+	}
+	g.events(reply.Watch(ctx), st, w)
+}
+
+// unreadable says in JSON why a request could not be read.
+func (g *Gateway) unreadable(reply *http1.Reply, status int, text string) {
+	reply.ContentType = contentJSON
+	reply.Body = append(reply.Body, (&problem{text: text}).body()...)
+}
