@@ -3,7 +3,6 @@ package contender
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 
 	"toll/contender/limits"
@@ -35,18 +34,6 @@ func (p *Process) confine() error {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	return nil
-}
-
-// begin starts the command, in its group if it has one, and calls wait with what came of it, on the OS thread that forked.
-// The death signal that the child gets is tied to that thread, so that it stays until wait returns (golang/go#27505).
-func (p *Process) begin(wait func(error)) {
-	if p.group != nil {
-		p.group.Start(p.cmd, wait)
-		return
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	wait(p.cmd.Start())
 }
 
 // free removes the group.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"toll/contender/hop"
 	"toll/contender/limits"
 )
 
@@ -41,6 +42,7 @@ type Spec struct {
 	Probe    Probe  // zero: the ready line
 	Endpoint string // where a process with a probe listens
 
+	Hop            *hop.Link     // the namespace to run in; nil for ours
 	Limits         limits.Limits // what the whole tree may use; zero = no limit
 	AllowUnlimited bool          // run it all the same where limits can't be held
 

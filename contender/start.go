@@ -113,7 +113,14 @@ func startFailure(name, program string, err error) error {
 
 // run starts the child and waits for it.
 func (p *Process) run(started chan<- error) {
-	p.begin(func(err error) {
+	var enter []enterer
+	if p.spec.Hop != nil {
+		enter = append(enter, p.spec.Hop.Enter)
+	}
+	if p.group != nil {
+		enter = append(enter, p.group.Enter)
+	}
+	onThread(p.cmd, enter, func(err error) {
 		if err == nil {
 			p.kin.root(p.cmd.Process.Pid, p.mark)
 		}

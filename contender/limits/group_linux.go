@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -62,33 +61,17 @@ func (m machine) open(l Limits) (*Group, error) {
 	return nil, fmt.Errorf("%w (%s): %s", ErrUnavailable, l, strings.Join(why, "; "))
 }
 
-// Start starts cmd in the group, from an OS thread of its own that is in the group for that moment. The thread stays until
-// wait returns: a child's death signal is tied to the thread that forked it. wait is called in any case, with what came of
-// the start.
-func (g *Group) Start(cmd *exec.Cmd, wait func(error)) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		if unix.Gettid() == os.Getpid() {
-			// The main thread stands for the whole process: it would take our own memory along. While it is held here, the
-			// next goroutine has another.
-			g.Start(cmd, wait)
-			return
-		}
-		wait(g.start(cmd))
-	}()
-	<-done
-}
-
-func (g *Group) start(cmd *exec.Cmd) error {
-	after, err := g.before(cmd)
-	if err != nil {
-		return fmt.Errorf("%s: %w", g.Mechanism, err)
+// Enter readies cmd, whose Start the caller makes next on the same OS thread, to be born in the group. The thread must be
+// locked and must not be the main one, which stands for the whole process; leave takes it out again.
+func (g *Group) Enter(cmd *exec.Cmd) (leave func() error, err error) {
+	if unix.Gettid() == os.Getpid() {
+		return nil, errors.New("on the main thread, whose group is that of our own memory")
 	}
-	err = cmd.Start()
-	return errors.Join(err, after())
+	leave, err = g.before(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.Mechanism, err)
+	}
+	return leave, nil
 }
 
 // InForce reads back from the system whether the limits hold for the process.

@@ -11,7 +11,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
+
+// started starts cmd in g from a thread that is not the main one.
+func started(g *Group, cmd *exec.Cmd, then func(error)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			started(g, cmd, then)
+			return
+		}
+		leave, err := g.Enter(cmd)
+		if err == nil {
+			err = errors.Join(cmd.Start(), leave())
+		}
+		then(err)
+	}()
+	<-done
+}
 
 // inGroup runs a shell script in a group of its own and returns what the group met.
 func inGroup(t *testing.T, l Limits, script string) (*Group, Usage, error) {
@@ -33,7 +54,7 @@ func inGroup(t *testing.T, l Limits, script string) (*Group, Usage, error) {
 		t.Fatal(err)
 	}
 	var waitErr error
-	g.Start(cmd, func(err error) {
+	started(g, cmd, func(err error) {
 		if err != nil {
 			t.Error(err)
 			return
@@ -98,7 +119,7 @@ func TestAffinityIsTheLastRung(t *testing.T) {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	cmd := exec.Command("sleep", "1000")
-	g.Start(cmd, func(err error) {
+	started(g, cmd, func(err error) {
 		if err != nil {
 			t.Error(err)
 			return

@@ -22,8 +22,8 @@ func Open(l Limits) (*Group, error) {
 	return nil, fmt.Errorf("%w (%s): toll holds limits on Linux only, this is %s", ErrUnavailable, l, runtime.GOOS)
 }
 
-// Start never runs: there is no group without Open.
-func (g *Group) Start(_ *exec.Cmd, wait func(error)) { wait(ErrUnavailable) }
+// Enter never runs: there is no group without Open.
+func (g *Group) Enter(*exec.Cmd) (func() error, error) { return nil, ErrUnavailable }
 
 // InForce never runs.
 func (g *Group) InForce(int) error { return ErrUnavailable }
