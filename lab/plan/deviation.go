@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -36,6 +37,12 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("calls", claimed.Calls, ran.Calls)
 	add("duration", time.Duration(claimed.Duration), time.Duration(ran.Duration))
 	add("warmup", claimed.Warmup, ran.Warmup)
+	add("warmup_time", time.Duration(claimed.WarmupTime), time.Duration(ran.WarmupTime))
+	add("rate", claimed.Rate, ran.Rate)
+	add("stages", claimed.Stages, ran.Stages)
+	add("arrivals", cmp.Or(claimed.Arrivals, Even), cmp.Or(ran.Arrivals, Even))
+	add("in_flight", claimed.InFlight, ran.InFlight)
+	add("think", time.Duration(claimed.Think), time.Duration(ran.Think))
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
 }

@@ -42,10 +42,10 @@ type Plan struct {
 	Baseline   string   `yaml:"baseline" json:"baseline"`
 	Processes  string   `yaml:"processes,omitempty" json:"processes,omitempty"` // separate when empty; shared only to reproduce a published method
 	Settings   `yaml:",inline"`
-	Full       *Full     `yaml:"full,omitempty" json:"-"`                  // what --full changes
-	Claims     *Settings `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
-	Ladder     []Step    `yaml:"ladder,omitempty" json:"ladder,omitempty"` // what changes from contender to contender
-	Thresholds []string  `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
+	Full       *Full      `yaml:"full,omitempty" json:"-"`                  // what --full changes
+	Claims     *Settings  `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
+	Ladder     []Step     `yaml:"ladder,omitempty" json:"ladder,omitempty"` // what changes from contender to contender
+	Thresholds Thresholds `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
 }
 
 // A Step is one change on the way from one contender to another: the client, the framing. Steps that follow one another
@@ -85,6 +85,41 @@ type Settings struct {
 	Duration    Duration `yaml:"duration,omitempty" json:"duration,omitempty"`       // of a contender's turn in a block, instead of calls
 	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
 	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
+
+	Rate       float64  `yaml:"rate,omitempty" json:"rate,omitempty"`               // open model: arrivals a second, for the duration
+	Stages     []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`           // of a contender's turn in a block, instead of a duration
+	Arrivals   string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`       // open model: even (also when empty) | poisson
+	InFlight   int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`     // open model: most calls in flight; 0 = max(1000, 2 s × rate)
+	Think      Duration `yaml:"think,omitempty" json:"think,omitempty"`             // closed model: pause of a VU between two calls
+	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
+}
+
+// The ways in which an open model's arrivals are spread.
+const (
+	Even    = "even"
+	Poisson = "poisson"
+)
+
+// Shape returns the stages of one turn: the plan's own, or its rate or concurrency held for its duration.
+func (s Settings) Shape(concurrency int) []Stage {
+	switch {
+	case len(s.Stages) > 0:
+		return s.Stages
+	case s.Model == Open:
+		return Hold(s.Rate, time.Duration(s.Duration))
+	}
+	return Hold(float64(concurrency), time.Duration(s.Duration))
+}
+
+// Timed reports whether a contender's turn is a time under load, not a number of calls.
+func (s Settings) Timed() bool { return s.Duration > 0 || len(s.Stages) > 0 }
+
+// MostInFlight returns the bound of an open model's calls in flight.
+func (s Settings) MostInFlight() int {
+	if s.InFlight > 0 {
+		return s.InFlight
+	}
+	return max(1000, int(2*Peak(s.Shape(0))))
 }
 
 // A Duration is written like 250ms or 10s.
@@ -176,7 +211,7 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Timeout != 0 {
 		s.Timeout = o.Timeout
 	}
-	return s
+	return s.withLoad(o)
 }
 
 // check returns the YAML path and the sentence of the first thing that is wrong.
@@ -235,8 +270,11 @@ func (p *Plan) check() (path, msg string) {
 }
 
 func (s Settings) check() (field, msg string) {
-	if s.Model != Closed {
-		return "model", fmt.Sprintf("model is %q; expected closed", s.Model)
+	if s.Model != Closed && s.Model != Open {
+		return "model", fmt.Sprintf("model is %q; expected closed or open", s.Model)
+	}
+	if field, msg = s.checkLoad(); msg != "" {
+		return field, msg
 	}
 	if s.Order != Shuffled && s.Order != Fixed {
 		return "order", fmt.Sprintf("order is %q; expected shuffled or fixed", s.Order)
@@ -269,7 +307,7 @@ func (s Settings) check() (field, msg string) {
 	for _, f := range []struct {
 		name string
 		v    Duration
-	}{{"duration", s.Duration}, {"timeout", s.Timeout}} {
+	}{{"duration", s.Duration}, {"timeout", s.Timeout}, {"think", s.Think}, {"warmup_time", s.WarmupTime}} {
 		if f.v < 0 || time.Duration(f.v) > maxDuration {
 			return f.name, fmt.Sprintf("%s is %v; expected more than 0 and at most %v", f.name, time.Duration(f.v), maxDuration)
 		}

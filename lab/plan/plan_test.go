@@ -58,10 +58,10 @@ func TestABadPlanNamesFileLineColumnAndWhatWasExpected(t *testing.T) {
 		"bad duration":       {"timeout: 2s", "timeout: 2 seconds", `p.yaml:9:10: "2 seconds" is not a duration such as 250ms or 10s`},
 		"too many blocks":    {"blocks: 10", "blocks: 1000000", "p.yaml:8:9: blocks is 1000000; expected 1 to 100000"},
 		"blocks over rounds": {"blocks: 10", "blocks: 3", "p.yaml:8:9: 3 blocks can't be dealt over 4 rounds; expected at least one a round"},
-		"threshold":          {"rest-raw ratio <=", "rest-raw p50", `p.yaml:14:5: threshold "rest-raw p50 0.75": expected CONTENDER METRIC OP NUMBER, such as "rest-raw ratio <= 0.75"`},
+		"threshold":          {"rest-raw ratio <=", "rest-raw p50", `p.yaml:14:5: threshold "rest-raw p50 0.75": expected METRIC OP NUMBER, such as "p99<50ms", "rest-raw ratio <= 0.75" or "http_req_failed rate<0.05"`},
 		"two documents":      {"schema:", "---\na: 1\n---\nschema:", "p.yaml"},
 		"no contenders":      {"contenders: [rest, rest-raw, floor]\n", "", "p.yaml:1:1: contenders is missing; expected at least the baseline"},
-		"open model":         {"rounds: 4", "model: open", `p.yaml:7:8: model is "open"; expected closed`},
+		"open model":         {"rounds: 4", "model: open", `p.yaml:7:8: model is open; expected a rate and a duration, or stages`},
 		"fixed misspelled":   {"rounds: 4", "order: fix", `p.yaml:7:8: order is "fix"; expected shuffled or fixed`},
 		"negative timeout":   {"timeout: 2s", "timeout: -2s", "p.yaml:9:10: timeout is -2s; expected more than 0 and at most 24h0m0s"},
 	} {

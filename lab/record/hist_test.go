@@ -115,7 +115,7 @@ func TestMergingIsAddition(t *testing.T) {
 	for i := range parts {
 		merged.Merge(&parts[i])
 	}
-	if merged != whole {
+	if !merged.Equal(&whole) {
 		t.Error("four merged shards, one of them empty, differ from the histogram of all")
 	}
 }
@@ -132,7 +132,7 @@ func TestBucketsGoOutAndComeBack(t *testing.T) {
 		pairs = append(pairs, [2]int64{hi, n})
 	}
 	back, err := record.FromBuckets(pairs, h.Count(), h.Sum(), h.Min(), h.Max())
-	if err != nil || *back != h {
+	if err != nil || !back.Equal(&h) {
 		t.Errorf("a histogram differs after a trip through its buckets: %v", err)
 	}
 	if _, err := record.FromBuckets(pairs[1:], h.Count(), h.Sum(), h.Min(), h.Max()); err == nil {
@@ -174,5 +174,22 @@ func TestCountAboveCountsOnlyWhatIsAbove(t *testing.T) {
 		if got := h.CountAbove(v); got != want {
 			t.Errorf("above %d: %d, want %d", v, got, want)
 		}
+	}
+}
+
+func TestAResetHistogramIsAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	var h, fresh record.Hist
+	for v := range int64(100_000) {
+		h.Record(v * v)
+	}
+	h.Reset()
+	if !h.Equal(&fresh) {
+		t.Error("a histogram that was reset is not empty")
+	}
+	h.Record(7)
+	fresh.Record(7)
+	if !h.Equal(&fresh) || h.Min() != 7 || h.Max() != 7 {
+		t.Error("a histogram that was reset keeps something of its past")
 	}
 }

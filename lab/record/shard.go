@@ -18,8 +18,13 @@ type Shard struct {
 	Latency  Hist             // successes only, ns
 	Failures map[string]int64 // calls that failed, by kind
 	FailedNS int64            // time that they took
+	Failing  Hist             // the same, each
+	Service  Hist             // open model: successes from their send, where Latency is from the intended start
+	Late     Hist             // open model: how long after its intended start each call was sent
+	Dropped  int64            // open model: arrivals that found the most calls in flight and were not sent
 	Active   time.Duration    // time from the VU's starts to its last replies; of a merged shard, the sum
 	Parts    map[string]*Hist // named shares of an operation's time, ns
+	BadParts map[string]int64 // named shares that failed
 
 	Out, In            int64 // bytes written and read, where the caller counts them
 	Allocs, AllocBytes int64 // what the callee said it allocated, where it can say
@@ -48,6 +53,7 @@ func (s *Shard) Done(d time.Duration, err error) {
 	if err != nil {
 		s.fail(KindOf(err))
 		s.FailedNS += int64(d)
+		s.Failing.Record(int64(d))
 		return
 	}
 	s.Latency.Record(int64(d))
@@ -61,6 +67,34 @@ func (s *Shard) AddFailed(kind string, n int64) {
 	for range n {
 		s.fail(kind)
 	}
+}
+
+// Sent records the outcome of an open-model call: d from its send, late that after its intended start. Latency counts from
+// the intended start.
+func (s *Shard) Sent(d, late time.Duration, err error) {
+	s.Late.Record(int64(late))
+	if s.took != 0 {
+		d, s.took = s.took, 0
+	}
+	if err == nil {
+		s.Service.Record(int64(d))
+	}
+	s.Done(d+late, err)
+}
+
+// Reset empties s and keeps its memory; raw samples are let go.
+func (s *Shard) Reset() {
+	for _, h := range []*Hist{&s.Latency, &s.Failing, &s.Service, &s.Late} {
+		h.Reset()
+	}
+	for _, h := range s.Parts {
+		h.Reset()
+	}
+	clear(s.Failures)
+	clear(s.BadParts)
+	s.FailedNS, s.Dropped, s.Active = 0, 0, 0
+	s.Out, s.In, s.Allocs, s.AllocBytes = 0, 0, 0, 0
+	s.raw = nil
 }
 
 func (s *Shard) fail(kind string) {
@@ -82,12 +116,16 @@ func (s *Shard) Failed() int64 {
 	return n
 }
 
-// Ops returns how many calls were made: successes and failures.
+// Ops returns how many calls were made: successes and failures. What was dropped was not made.
 func (s *Shard) Ops() int64 { return s.Latency.Count() + s.Failed() }
 
 // Merge adds everything that o holds to s, raw samples behind its own.
 func (s *Shard) Merge(o *Shard) {
 	s.Latency.Merge(&o.Latency)
+	s.Failing.Merge(&o.Failing)
+	s.Service.Merge(&o.Service)
+	s.Late.Merge(&o.Late)
+	s.Dropped += o.Dropped
 	for k, n := range o.Failures {
 		if s.Failures == nil {
 			s.Failures = make(map[string]int64)
@@ -98,6 +136,9 @@ func (s *Shard) Merge(o *Shard) {
 	s.Active += o.Active
 	for name, h := range o.Parts {
 		s.part(name).Merge(h)
+	}
+	for name, n := range o.BadParts {
+		s.badPart(name, n)
 	}
 	s.Out += o.Out
 	s.In += o.In
@@ -122,6 +163,13 @@ func (s *Shard) part(name string) *Hist {
 	return h
 }
 
+func (s *Shard) badPart(name string, n int64) {
+	if s.BadParts == nil {
+		s.BadParts = make(map[string]int64)
+	}
+	s.BadParts[name] += n
+}
+
 // Mark returns the handle that a Caller is given, through which an operation names its parts and counts its bytes.
 func (s *Shard) Mark() Mark { return Mark{s} }
 
@@ -133,6 +181,13 @@ type Mark struct{ s *Shard }
 func (m Mark) Part(name string, d time.Duration) {
 	if m.s != nil {
 		m.s.part(name).Record(int64(d))
+	}
+}
+
+// BadPart says that the named share of the operation in progress failed.
+func (m Mark) BadPart(name string) {
+	if m.s != nil {
+		m.s.badPart(name, 1)
 	}
 }
 

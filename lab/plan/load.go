@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds of a plan's load.
+const (
+	maxRate     = 10_000_000
+	maxStages   = 1000
+	maxInFlight = 1_000_000
+)
+
+// withLoad returns s with what o gives of the load in place of its own. A duration replaces stages, and stages a duration.
+func (s Settings) withLoad(o *Settings) Settings {
+	if o.Duration != 0 && len(o.Stages) == 0 {
+		s.Stages = nil
+	}
+	if len(o.Stages) > 0 {
+		s.Stages, s.Duration = o.Stages, o.Duration
+	}
+	if o.Rate != 0 {
+		s.Rate = o.Rate
+	}
+	if o.Arrivals != "" {
+		s.Arrivals = o.Arrivals
+	}
+	if o.InFlight != 0 {
+		s.InFlight = o.InFlight
+	}
+	if o.Think != 0 {
+		s.Think = o.Think
+	}
+	if o.WarmupTime != 0 {
+		s.WarmupTime = o.WarmupTime
+	}
+	return s
+}
+
+// checkLoad returns the field and the sentence of the first thing that is wrong with the load.
+func (s Settings) checkLoad() (field, msg string) {
+	if len(s.Stages) > maxStages {
+		return "stages", fmt.Sprintf("%d stages; expected at most %d", len(s.Stages), maxStages)
+	}
+	most, what := float64(maxConcurrency), "VUs"
+	if s.Model == Open {
+		most, what = maxRate, "arrivals a second"
+	}
+	for i, st := range s.Stages {
+		at := fmt.Sprintf("stages[%d]", i)
+		if st.Duration < 0 || time.Duration(st.Duration) > maxDuration {
+			return at, fmt.Sprintf("stage %d lasts %v; expected 0 to %v", i+1, time.Duration(st.Duration), maxDuration)
+		}
+		if !(st.Target >= 0 && st.Target <= most) {
+			return at, fmt.Sprintf("stage %d has the target %v; expected 0 to %.0f %s", i+1, st.Target, most, what)
+		}
+	}
+	if len(s.Stages) > 0 {
+		if s.Duration > 0 {
+			return "duration", "both a duration and stages; the stages have durations of their own"
+		}
+		if d := Total(s.Stages); d <= 0 || d > maxDuration || Peak(s.Stages) <= 0 {
+			return "stages", fmt.Sprintf("the stages take %v and reach %v; expected more than 0 of both, and at most %v", d, Peak(s.Stages), maxDuration)
+		}
+	}
+	if s.Model == Open {
+		return s.checkOpen()
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"rate", s.Rate != 0}, {"arrivals", s.Arrivals != ""}, {"in_flight", s.InFlight != 0}} {
+		if f.set {
+			return f.name, f.name + " is given, but the model is closed; expected model: open"
+		}
+	}
+	return "", ""
+}
+
+func (s Settings) checkOpen() (field, msg string) {
+	switch {
+	case s.Rate == 0 && len(s.Stages) == 0:
+		return "model", "model is open; expected a rate and a duration, or stages"
+	case s.Rate != 0 && len(s.Stages) > 0:
+		return "rate", "both a rate and stages; the stages' targets are rates"
+	case !(s.Rate >= 0 && s.Rate <= maxRate):
+		return "rate", fmt.Sprintf("rate is %v; expected more than 0 and at most %d arrivals a second", s.Rate, maxRate)
+	case s.Rate != 0 && s.Duration <= 0:
+		return "duration", "the model is open; expected for how long the rate is held"
+	case s.Arrivals != "" && s.Arrivals != Even && s.Arrivals != Poisson:
+		return "arrivals", fmt.Sprintf("arrivals is %q; expected even or poisson", s.Arrivals)
+	case s.InFlight < 0 || s.InFlight > maxInFlight:
+		return "in_flight", fmt.Sprintf("in_flight is %d; expected 1 to %d", s.InFlight, maxInFlight)
+	case s.Think != 0:
+		return "think", "think is given, but the model is open: arrivals wait for nobody"
+	}
+	return "", ""
+}
