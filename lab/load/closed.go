@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"toll/lab/plan"
 	"toll/lab/record"
 )
 
@@ -12,27 +13,9 @@ import (
 // A call in flight then is finished and counted. It returns one merged shard and the time from the start to the last
 // reply. An error means that every VU gave up or ctx ended; the shard holds what was measured until then.
 func Closed(ctx context.Context, callers []Caller, d, timeout time.Duration) (*record.Shard, time.Duration, error) {
-	vus := make([]*vu, len(callers))
-	for i, c := range callers {
-		vus[i] = newVU(ctx, c, timeout)
-		defer vus[i].ctx.stop()
-	}
-	begin := time.Now()
-	together(vus, func(v *vu) {
-		own := time.Now()
-		for time.Since(begin) < d && ctx.Err() == nil && v.call() {
-		}
-		v.shard.Active += time.Since(own)
-	})
-	elapsed := time.Since(begin)
-	sum := new(record.Shard)
-	for _, v := range vus {
-		sum.Merge(v.shard)
-	}
-	if err := ctx.Err(); err != nil {
-		return sum, elapsed, err
-	}
-	return sum, elapsed, firstDead(vus)
+	c := &crowd{callers: callers}
+	out, err := c.Run(ctx, Load{Stages: plan.Hold(float64(len(callers)), d), Timeout: timeout, GiveUp: true})
+	return out.Shard(), out.Elapsed, err
 }
 
 // together runs f for each VU and waits: inline for one, so that no hand-over between goroutines is in its window.

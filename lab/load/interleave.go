@@ -16,6 +16,8 @@ type Lane struct {
 
 	Engine        Engine // in place of Callers: makes a stretch by itself
 	EngineCallers int    // how many operations it has in progress at a time
+
+	Crowd Crowd // in place of both, where the blocks have a load
 }
 
 // Blocks says how an interleaved comparison runs.
@@ -23,6 +25,7 @@ type Blocks struct {
 	Blocks   int           // shuffled passes over all lanes
 	Calls    int           // calls of each lane in each block, dealt evenly over its VUs, at least one each
 	Duration time.Duration // when > 0, each lane runs closed for so long instead of making Calls calls
+	Load     *Load         // when not nil, each lane's crowd runs it instead
 	Fixed    bool          // keep the lanes' order: a published method, never ours
 	Timeout  time.Duration // of one call; 0 means DefaultTimeout
 	Rand     *rand.Rand    // shuffles the blocks
@@ -37,6 +40,7 @@ type Stretch struct {
 	CPU         time.Duration // CPU time of this process meanwhile, all its threads
 	OK          int64         // successes
 	Median, Min float64       // of the successes, ns; 0 without any
+	Outcome     *Outcome      // of a load, all it measured; nil otherwise
 	Raw         []int64       // latencies of the successes, ns, VU by VU in the order of the calls; nil with a duration
 }
 
@@ -101,7 +105,7 @@ func newLaneRun(ctx context.Context, l Lane, b Blocks) *laneRun {
 		perVU:     perVU(b.Calls, max(len(l.Callers), l.EngineCallers)),
 		stretches: make([]Stretch, 0, b.Blocks),
 	}
-	if b.Duration > 0 || l.Engine != nil {
+	if b.Duration > 0 || l.Engine != nil || l.Crowd != nil {
 		return r
 	}
 	for _, c := range l.Callers {
@@ -130,6 +134,8 @@ func (r *laneRun) stretch(ctx context.Context, b Blocks, block, slot int) {
 	switch {
 	case r.lane.Engine != nil:
 		r.asked(ctx, b, &s)
+	case r.lane.Crowd != nil:
+		r.loaded(ctx, b, &s)
 	case b.Duration > 0:
 		r.closed(ctx, b, &s)
 	default:
@@ -147,6 +153,20 @@ func (r *laneRun) closed(ctx context.Context, b Blocks, s *Stretch) {
 	}
 	s.Elapsed, s.OK = elapsed, shard.Latency.Count()
 	s.Active = shard.Active
+	s.Median, s.Min = float64(shard.Latency.Quantile(.5)), float64(shard.Latency.Min())
+	r.total.Merge(shard)
+}
+
+// loaded is the lane's share of one block when the blocks have a load.
+func (r *laneRun) loaded(ctx context.Context, b Blocks, s *Stretch) {
+	cpu := record.ReadCPU()
+	out, err := r.lane.Crowd.Run(ctx, *b.Load)
+	s.CPU = record.ReadCPU() - cpu
+	if ctx.Err() == nil {
+		r.dead = err
+	}
+	shard := out.Shard()
+	s.Outcome, s.Elapsed, s.OK, s.Active = &out, out.Elapsed, shard.Latency.Count(), shard.Active
 	s.Median, s.Min = float64(shard.Latency.Quantile(.5)), float64(shard.Latency.Min())
 	r.total.Merge(shard)
 }

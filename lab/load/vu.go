@@ -14,17 +14,24 @@ const giveUpAfter = 5
 
 // A vu is one virtual user: one Caller, one outstanding call.
 type vu struct {
-	caller  Caller
-	prepare Preparer // nil unless the caller is one
-	shard   *record.Shard
-	base    time.Time
-	ctx     *callContext
-	silent  int   // calls in a row that found nobody answering
-	dead    error // why the VU gave up
+	caller   Caller
+	prepare  Preparer // nil unless the caller is one
+	shard    *record.Shard
+	base     time.Time
+	ctx      *callContext
+	now      time.Duration // after base: when the last call ended
+	silent   int           // calls in a row that found nobody answering
+	last     string        // kind of the last failure
+	persists bool          // never gives up
+	dead     error         // why the VU gave up
 }
 
 func newVU(ctx context.Context, c Caller, timeout time.Duration) *vu {
-	base := time.Now()
+	return newVUAt(ctx, c, timeout, time.Now())
+}
+
+// newVUAt makes a VU whose times count from base.
+func newVUAt(ctx context.Context, c Caller, timeout time.Duration, base time.Time) *vu {
 	v := &vu{caller: c, shard: new(record.Shard), base: base, ctx: newCallContext(ctx, base, timeout)}
 	v.prepare, _ = c.(Preparer)
 	return v
@@ -46,12 +53,23 @@ func (v *vu) ready() bool {
 
 // timed makes one call and records it: the window.
 func (v *vu) timed() bool {
+	took, err := v.window()
+	v.shard.Done(took, err)
+	return v.after(err)
+}
+
+// window makes one call and returns how long it took.
+func (v *vu) window() (took time.Duration, err error) {
 	start := time.Since(v.base)
 	v.ctx.begin(start)
-	err := v.caller.Call(v.ctx, v.shard.Mark())
-	took := time.Since(v.base) - start
+	err = v.caller.Call(v.ctx, v.shard.Mark())
+	v.now = time.Since(v.base)
 	v.ctx.end()
-	v.shard.Done(took, err)
+	return v.now - start, err
+}
+
+// after judges the outcome of a call: false when the VU has given up.
+func (v *vu) after(err error) bool {
 	if err != nil {
 		return v.failed(err)
 	}
@@ -61,13 +79,14 @@ func (v *vu) timed() bool {
 
 func (v *vu) failed(err error) bool {
 	v.ctx.renew()
-	switch record.KindOf(err) {
+	v.last = record.KindOf(err)
+	switch v.last {
 	case record.Timeout, record.Connect, record.Closed, record.Crashed:
 		v.silent++
 	default:
 		v.silent = 0
 	}
-	if v.silent >= giveUpAfter {
+	if v.silent >= giveUpAfter && !v.persists {
 		v.dead = fmt.Errorf("%d calls in a row got no reply; the last: %w", v.silent, err)
 	}
 	return v.dead == nil

@@ -1,0 +1,172 @@
+package load
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"toll/lab/plan"
+	"toll/lab/record"
+)
+
+// A Load is what the VUs of one lane do in one turn.
+type Load struct {
+	Stages  []plan.Stage  // VUs (closed model) or arrivals a second (open model), from 0 on
+	Open    bool          // the open model: arrivals do not wait for replies
+	Calls   int64         // closed: the VUs make so many calls between them and are done; 0 = until the stages' end
+	Think   time.Duration // closed: a VU's pause between two calls
+	Timeout time.Duration // of one call; 0 means DefaultTimeout
+	GiveUp  bool          // closed: a VU that nobody answers gives up; else it goes on, at growing intervals
+
+	InFlight int        // open: most calls in flight; an arrival beyond them is dropped. 0 = max(1000, 2 s of arrivals)
+	Rand     *rand.Rand // open: arrivals are a Poisson process; nil: evenly spaced
+	Wait     Wait       // open: waits for the next arrival; nil waits by a timer, which may be a millisecond late
+
+	Slices int // into how many slices of time the load is divided at least; each stage has one of its own
+}
+
+// A Wait waits until a time is so long after begin, or ctx ends.
+type Wait func(ctx context.Context, begin time.Time, at time.Duration)
+
+func (l Load) withDefaults() Load {
+	if l.Timeout == 0 {
+		l.Timeout = DefaultTimeout
+	}
+	if l.InFlight == 0 {
+		l.InFlight = max(1000, int(2*plan.Peak(l.Stages)))
+	}
+	if l.Wait == nil {
+		l.Wait = waitByTimer
+	}
+	return l
+}
+
+// A Crowd is the VUs of one lane, connected and ready. It runs one load at a time.
+type Crowd interface {
+	// Run puts the load on the target and returns when the last call in flight has ended. An error means that ctx ended or
+	// that every VU gave up; the outcome holds what was measured until then.
+	Run(ctx context.Context, l Load) (Outcome, error)
+	// Close ends the connections.
+	Close() error
+}
+
+// A Gatherer is a Target that drives its VUs itself, not by a goroutine each.
+type Gatherer interface {
+	Gather(ctx context.Context, vus int) (Crowd, error)
+}
+
+// Gather connects VUs to a target: by the target's own means if it has some, else one Caller and one goroutine each.
+func Gather(ctx context.Context, t Target, vus int) (Crowd, error) {
+	if g, ok := t.(Gatherer); ok {
+		return g.Gather(ctx, vus)
+	}
+	return newCrowd(ctx, t, vus)
+}
+
+// An Outcome is what one load measured.
+type Outcome struct {
+	Slices  []Slice       // in the order of time
+	Elapsed time.Duration // from the start to the last reply
+
+	// Of the open model:
+	Arrivals     int64         // intended ones, those that were dropped included
+	InFlightMost int           // calls that were in flight at a time
+	InFlight     time.Duration // the number in flight, summed over time
+	Bursts       int64         // times that the generator had fallen behind and sent several arrivals at once
+	BurstMost    int64         // arrivals in the largest of them
+
+	Threads int // that drove the VUs, each on its own; 0 = goroutines on any
+}
+
+// A Slice is a span of a load's time. None lies in two stages.
+type Slice struct {
+	Stage    int // of the load, from 0
+	From, To time.Duration
+	Shard    *record.Shard // of the calls that began, or were due, within it
+}
+
+// Shard returns everything that was measured.
+func (o *Outcome) Shard() *record.Shard {
+	sum := new(record.Shard)
+	for _, s := range o.Slices {
+		sum.Merge(s.Shard)
+	}
+	return sum
+}
+
+// A Sheet collects what VUs measured, slice by slice. It is safe for concurrent use.
+type Sheet struct {
+	ends []time.Duration
+
+	mu     sync.Mutex
+	slices []Slice // guarded by mu
+}
+
+// NewSheet divides a load's time into slices.
+func NewSheet(l Load) *Sheet {
+	s := new(Sheet)
+	longest := plan.Total(l.Stages)
+	if l.Slices > 1 {
+		longest /= time.Duration(l.Slices)
+	}
+	var from time.Duration
+	for i, st := range l.Stages {
+		d := time.Duration(st.Duration)
+		if d <= 0 {
+			continue
+		}
+		n := max((d+longest-1)/max(longest, 1), 1)
+		for k := range n {
+			a, b := from+d*k/n, from+d*(k+1)/n
+			s.slices = append(s.slices, Slice{Stage: i, From: a, To: b, Shard: new(record.Shard)})
+			s.ends = append(s.ends, b)
+		}
+		from += d
+	}
+	return s
+}
+
+// At returns the slice of a time, given one that it does not lie before. What comes after the end belongs to the last.
+func (s *Sheet) At(slice int, at time.Duration) int {
+	for slice < len(s.ends)-1 && at >= s.ends[slice] {
+		slice++
+	}
+	return slice
+}
+
+// Add adds what shard holds to a slice, and empties it.
+func (s *Sheet) Add(slice int, shard *record.Shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slices[slice].Shard.Merge(shard)
+	shard.Reset()
+}
+
+// Drop counts an arrival of a slice that was not sent.
+func (s *Sheet) Drop(slice int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slices[slice].Shard.Dropped++
+}
+
+// Slices returns what was collected. Nothing may be added afterwards.
+func (s *Sheet) Slices() []Slice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slices
+}
+
+// waitByTimer is Wait with the runtime's timer.
+func waitByTimer(ctx context.Context, begin time.Time, at time.Duration) {
+	d := at - time.Since(begin)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
