@@ -80,16 +80,25 @@ func newDialer(cfg ConnConfig) (dialer, error) {
 }
 
 // dial connects, and shakes hands where the address says TLS. Its error is a *record.Failure.
-func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context) (net.Conn, error) { return d.timedDial(ctx, nil) }
+
+// timedDial is dial, and tells timed, unless it is nil, what connecting and the TLS handshake took.
+func (d *dialer) timedDial(ctx context.Context, timed func(string, time.Duration)) (net.Conn, error) {
+	if timed == nil {
+		timed = func(string, time.Duration) {}
+	}
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
+	begin := time.Now()
 	nc, err := new(net.Dialer).DialContext(ctx, d.network, d.addr)
 	if err != nil {
 		return nil, dialFailure(ctx, err)
 	}
+	connected := time.Now()
+	timed("connect", connected.Sub(begin))
 	nc = d.wire.count(nc)
 	if !d.tls {
 		return nc, nil
@@ -99,6 +108,7 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 		nc.Close()
 		return nil, dialFailure(ctx, fmt.Errorf("tls with %s: %w", d.addr, err))
 	}
+	timed("tls", time.Since(connected))
 	return tc, nil
 }
 

@@ -34,6 +34,8 @@ type Conn struct {
 	out      []byte
 	watch    *watch
 	deadline time.Time // in force on nc
+
+	timed func(part string, d time.Duration) // when not nil, is told what connecting and the first byte took
 }
 
 // Dial connects to cfg.Addr. Its error is a *record.Failure, unless the configuration is at fault.
@@ -102,6 +104,13 @@ func (c *Conn) exchange(req *RawRequest) (Reply, error) {
 	if _, err := c.nc.Write(c.out); err != nil {
 		return Reply{}, ioFailure(err, record.Closed, "sending the request")
 	}
+	if c.timed != nil {
+		sent := time.Now()
+		if err := c.in.fill(); err != nil {
+			return Reply{}, ioFailure(err, record.Closed, "reading the head")
+		}
+		c.timed("first_byte", time.Since(sent))
+	}
 	reply, err := c.in.next(req.method())
 	if err != nil {
 		return Reply{}, err
@@ -121,6 +130,11 @@ func (r *RawRequest) method() string {
 
 // appendRequest appends req, its own fields in the order in which net/http sends them.
 func (c *Conn) appendRequest(b []byte, req *RawRequest) []byte {
+	return appendHead(b, c.dialer.host, req)
+}
+
+// appendHead appends the whole request, body included, to a host.
+func appendHead(b []byte, host string, req *RawRequest) []byte {
 	b = append(b, req.method()...)
 	b = append(b, ' ')
 	if req.Path == "" {
@@ -128,7 +142,7 @@ func (c *Conn) appendRequest(b []byte, req *RawRequest) []byte {
 	}
 	b = append(b, req.Path...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, c.dialer.host...)
+	b = append(b, host...)
 	b = append(b, "\r\nUser-Agent: "+userAgent+"\r\n"...)
 	if req.Body != nil {
 		b = append(b, "Content-Length: "...)
@@ -175,7 +189,7 @@ func (c *Conn) ready(ctx context.Context) error {
 }
 
 func (c *Conn) connect(ctx context.Context) error {
-	nc, err := c.dialer.dial(ctx)
+	nc, err := c.dialer.timedDial(ctx, c.timed)
 	if err != nil {
 		return err
 	}

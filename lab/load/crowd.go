@@ -41,7 +41,7 @@ func (c *crowd) Close() error {
 
 // Run puts the load on the target.
 func (c *crowd) Run(ctx context.Context, l Load) (Outcome, error) {
-	l = l.withDefaults()
+	l = l.WithDefaults()
 	if l.Open {
 		return c.open(ctx, l)
 	}
@@ -55,7 +55,7 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 	var walks []func()
 	for i, caller := range c.callers {
 		spans := plan.Active(l.Stages, i)
-		calls := share(l.Calls, i, len(c.callers))
+		calls := Share(l.Calls, i, len(c.callers))
 		if len(spans) == 0 || calls == 0 {
 			continue
 		}
@@ -82,8 +82,8 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 	return out, firstDead(vus)
 }
 
-// share deals calls evenly over VUs: the share of number i of n. No calls (0) means no bound (-1).
-func share(calls int64, i, n int) int64 {
+// Share deals calls evenly over VUs: the share of number i of n. No calls (0) means no bound (-1).
+func Share(calls int64, i, n int) int64 {
 	if calls == 0 {
 		return -1
 	}

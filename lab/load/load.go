@@ -29,7 +29,8 @@ type Load struct {
 // A Wait waits until a time is so long after begin, or ctx ends.
 type Wait func(ctx context.Context, begin time.Time, at time.Duration)
 
-func (l Load) withDefaults() Load {
+// WithDefaults returns l with its zero values replaced.
+func (l Load) WithDefaults() Load {
 	if l.Timeout == 0 {
 		l.Timeout = DefaultTimeout
 	}
@@ -61,7 +62,16 @@ func Gather(ctx context.Context, t Target, vus int) (Crowd, error) {
 	if g, ok := t.(Gatherer); ok {
 		return g.Gather(ctx, vus)
 	}
-	return newCrowd(ctx, t, vus)
+	return Goroutines(ctx, t, vus)
+}
+
+// Goroutines connects VUs to a target: one Caller and one goroutine each.
+func Goroutines(ctx context.Context, t Target, vus int) (Crowd, error) {
+	c, err := newCrowd(ctx, t, vus)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // An Outcome is what one load measured.
@@ -134,6 +144,9 @@ func (s *Sheet) At(slice int, at time.Duration) int {
 	}
 	return slice
 }
+
+// Len returns how many slices there are.
+func (s *Sheet) Len() int { return len(s.ends) }
 
 // Add adds what shard holds to a slice, and empties it.
 func (s *Sheet) Add(slice int, shard *record.Shard) {

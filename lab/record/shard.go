@@ -93,7 +93,7 @@ func (s *Shard) Reset() {
 	clear(s.Failures)
 	clear(s.BadParts)
 	s.FailedNS, s.Dropped, s.Active = 0, 0, 0
-	s.Out, s.In, s.Allocs, s.AllocBytes = 0, 0, 0, 0
+	s.Out, s.In, s.Allocs, s.AllocBytes, s.Checked = 0, 0, 0, 0, 0
 	s.raw = nil
 }
 

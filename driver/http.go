@@ -1,0 +1,156 @@
+package driver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"toll/lab/load"
+	"toll/lab/record"
+)
+
+// The clients by which HTTP can be called, beside ClientRaw and ClientHTTP.
+const (
+	ClientLoop = "loop" // ours: one thread drives many connections by readiness; Linux, without TLS
+	ClientH2   = "h2"   // net/http over HTTP/2 with TLS
+	ClientH2C  = "h2c"  // net/http over HTTP/2 in the clear
+)
+
+// HTTP calls one URL again and again, the same request each time. It must not be copied once it has opened.
+type HTTP struct {
+	Addr   string // http://host:port, https://host:port or unix:/path
+	Host   string // of the Host field; empty: the address'
+	Client string // one of the clients; ClientRaw when empty
+	RawRequest
+	Expect Expect
+
+	// Fresh opens a connection for each request, inside the window, and times connecting, the TLS handshake and the first
+	// byte as parts of it.
+	Fresh   bool
+	Threads int // of ClientLoop; 1 when 0
+
+	TLS     *tls.Config   // for https; nil verifies against the system's roots
+	Timeout time.Duration // of one call; 0 = only the context's
+	MaxBody int64         // largest reply body; 0 = 64 MiB
+	Wire    *Wire         // counts bytes; nil in a timed pass
+}
+
+func (h *HTTP) config() ConnConfig {
+	return ConnConfig{h.Addr, h.TLS, h.Timeout, cmp.Or(h.MaxBody, 64<<20), h.Wire}
+}
+
+// Open connects one VU.
+func (h *HTTP) Open(ctx context.Context) (load.Caller, error) {
+	if err := checkPath(cmp.Or(h.Path, "/")); err != nil {
+		return nil, err
+	}
+	switch h.Client {
+	case ClientRaw, ClientLoop, "":
+		c, err := Dial(ctx, h.config())
+		if err != nil {
+			return nil, err
+		}
+		if h.Host != "" {
+			c.dialer.host = h.Host
+		}
+		caller := &rawHTTP{conn: c, req: h.RawRequest, expect: &h.Expect, fresh: h.Fresh}
+		if h.Fresh {
+			c.Close()
+		}
+		return caller, nil
+	case ClientHTTP, ClientH2, ClientH2C:
+		return h.openStd(ctx)
+	}
+	return nil, fmt.Errorf("client %q: want one of %s, %s, %s, %s, %s", h.Client, ClientLoop, ClientRaw, ClientHTTP, ClientH2, ClientH2C)
+}
+
+// A rawHTTP is the Caller over our own client.
+type rawHTTP struct {
+	conn   *Conn
+	req    RawRequest
+	expect *Expect
+	fresh  bool
+}
+
+// Call makes one call.
+func (c *rawHTTP) Call(ctx context.Context, m record.Mark) error {
+	if c.fresh {
+		c.conn.Close()
+		c.conn.timed = m.Part
+	}
+	reply, err := c.conn.Do(ctx, &c.req)
+	if err != nil {
+		return err
+	}
+	return c.expect.check(reply)
+}
+
+// Close closes the connection.
+func (c *rawHTTP) Close() error { return c.conn.Close() }
+
+// openStd makes the Caller over net/http. HTTP/1.1 has its connection made now, as the raw client has; HTTP/2 connects by
+// the first call.
+func (h *HTTP) openStd(ctx context.Context) (load.Caller, error) {
+	cfg := h.config()
+	if h.Client == ClientH2 {
+		cfg.TLS = cmp.Or(cfg.TLS, new(tls.Config)).Clone()
+		cfg.TLS.NextProtos = []string{"h2"}
+	}
+	n, err := newHTTPNote(ctx, cfg, cmp.Or(h.Path, "/"))
+	if err != nil {
+		return nil, err
+	}
+	if h.Client != ClientHTTP {
+		tr := n.client.Transport.(*http.Transport)
+		tr.Protocols = new(http.Protocols)
+		tr.Protocols.SetHTTP2(h.Client == ClientH2)
+		tr.Protocols.SetUnencryptedHTTP2(h.Client == ClientH2C)
+		tr.MaxConnsPerHost = 0 // a bound of one makes HTTP/2 wait for its own connection
+	}
+	header := make(http.Header)
+	for line := range strings.SplitSeq(h.Header, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			header.Add(name, strings.TrimSpace(value))
+		}
+	}
+	return &stdHTTP{http: n, target: h, header: header}, nil
+}
+
+// A stdHTTP is the Caller over net/http.
+type stdHTTP struct {
+	http   *httpNote
+	target *HTTP
+	header http.Header
+}
+
+// Call makes one call.
+func (c *stdHTTP) Call(ctx context.Context, _ record.Mark) error {
+	if c.target.Fresh {
+		c.http.Close()
+	}
+	req, err := http.NewRequestWithContext(ctx, c.target.method(), c.http.url, bytes.NewReader(c.target.Body))
+	if err != nil {
+		return record.Fail(record.Other, err)
+	}
+	if c.target.Body == nil {
+		req.Body = nil
+	}
+	req.Header = c.header.Clone()
+	req.Header.Set("User-Agent", userAgent)
+	if c.target.Host != "" {
+		req.Host = c.target.Host
+	}
+	status, body, err := c.http.exchange(req)
+	if err != nil {
+		return err
+	}
+	return c.target.Expect.check(Reply{Status: status, Body: body})
+}
+
+// Close closes the connection.
+func (c *stdHTTP) Close() error { return c.http.Close() }
