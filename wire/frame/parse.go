@@ -95,4 +95,3 @@ func ParseReply(frame []byte) (body []byte, code uint8, failed bool, err error) 
 	}
 	return frame[headSize+1:], frame[headSize], true, nil
 }
-
