@@ -21,13 +21,16 @@ import (
 const drainTime = 3 * time.Second
 
 type serveCmd struct {
-	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null,null-engine"`
+	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null,null-engine,bus,bus-worker,bus-broker"`
 	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc or every." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
 	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
 	Key      string `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
 	PQ       bool   `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
+	Carrier  string `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
+	At       string `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
+	Own      bool   `help:"bus: a connection for each caller instead of one for all."`
 	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -38,7 +41,8 @@ func (serveCmd) Help() string {
   toll serve ops --addr 127.0.0.1:8080
   toll serve ops --unix /run/user/1000/toll/ops.sock
   toll serve ops --envelope zap-rpc
-  toll serve echo`
+  toll serve echo
+  toll serve bus-worker --carrier direct --addr 0.0.0.0:7411`
 }
 
 // ready is the first line that a contender prints.
@@ -55,7 +59,10 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if bench, err := system.Bench(c.System); err == nil {
 		return c.engine(ctx, s, bench)
 	}
-	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope}
+	if c.System == "bus" {
+		return c.busEngine(ctx, s)
+	}
+	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, Carrier: c.Carrier, At: c.At}
 	if c.Reply != "" {
 		data, err := os.ReadFile(c.Reply)
 		if err != nil {

@@ -20,12 +20,15 @@ type Config struct {
 	Reply    []byte      // what null answers: a whole HTTP reply
 	TLS      *tls.Config // encrypts every connection; nil does not
 
+	Carrier string // of a bus process: one of Carriers
+	At      string // where a bus worker connects to: a router, a broker, a proxy
+
 	// PostQuantum refuses peers without the hybrid key exchange X25519MLKEM768.
 	PostQuantum bool
 }
 
 // Names returns the names that Start knows.
-func Names() []string { return []string{"ops", "echo", "null"} }
+func Names() []string { return []string{"ops", "echo", "null", "bus-worker", "bus-broker"} }
 
 // A server answers on a listener until it is shut down.
 type server interface {
@@ -45,6 +48,9 @@ type Running struct {
 // Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come) or null (one reply
 // to every HTTP request). It answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
+	if name == "bus-worker" || name == "bus-broker" {
+		return startBus(ctx, name, cfg)
+	}
 	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply}
 	s, scheme, err := build(name, cfg, oc)
 	if err != nil {
