@@ -127,7 +127,7 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	}
 	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p}}
 	if s.engine != nil {
-		e.Connections, e.CalleeClock, e.Target = "shared", true, s.engine(p)
+		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
 		return e, nil
 	}
 	wire := new(driver.Wire)

@@ -27,6 +27,7 @@ type Benchmark struct {
 func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport},
+		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus},
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"toll/system/bus"
 	"toll/wire/engine"
-	"toll/wire/frame"
 )
 
 // A BusClient is the calling process of the bus benchmark: an engine whose cases are round trips to a worker. Close ends its
@@ -143,7 +142,7 @@ func (b *BusClient) openLink(ctx context.Context) (func() caller, error) {
 
 // onLink makes a caller that uses its call's memory again and again.
 func onLink(l bus.Link) caller {
-	c := &bus.Call{Request: frame.Request{To: busNode, From: "client", Op: "ping"}}
+	c := bus.NewCall(busNode, "client", "ping")
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		c.Body = body
 		err := l.Call(ctx, c)

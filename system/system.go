@@ -27,8 +27,8 @@ type Config struct {
 	PostQuantum bool
 }
 
-// Names returns the names that Start knows.
-func Names() []string { return []string{"ops", "echo", "null", "bus-worker", "bus-broker"} }
+// Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
+func Names() []string { return []string{"ops", "echo", "null"} }
 
 // A server answers on a listener until it is shut down.
 type server interface {

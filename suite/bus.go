@@ -1,0 +1,118 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/result"
+	"toll/system"
+)
+
+// busProcs is GOMAXPROCS of every process of the bus benchmark. Left to the machine, it decides tables by a factor of two.
+const busProcs = "2"
+
+type busBench struct{ *house }
+
+func openBus(h *house) (lab.Opener, error) { return busBench{h}, nil }
+
+// A busPhase is one of the benchmark's tables. What takes part in one is never ranked or divided across tables: within a
+// process there is no socket, and through a broker there are two.
+type busPhase struct {
+	baseline   string
+	contenders map[string]string // with what each is made of
+}
+
+func busPhases() map[string]busPhase {
+	return map[string]busPhase{
+		"inproc": {system.Inproc, map[string]string{
+			system.Inproc: "an agent asked in its own process",
+		}},
+		"direct": {system.Direct, map[string]string{
+			system.Direct:        "toll's frames, answered where they are read",
+			system.DirectMailbox: "toll's frames, answered by an agent through its mailbox",
+			system.ZMTP:          "toll's ZMTP 3.1, DEALER to ROUTER",
+			system.SocketFloor:   "raw socket, echo",
+		}},
+		"brokered": {system.NATSGo, map[string]string{
+			system.NATSGo:    "nats.go request and reply, embedded nats-server",
+			system.NATS:      "toll's frames over nats.go, embedded nats-server",
+			system.Routed:    "toll's frames through toll's router",
+			system.ZMTPProxy: "toll's ZMTP 3.1, PUB and SUB through an XSUB/XPUB proxy",
+		}},
+	}
+}
+
+// perCaller is what ends the name of a phase in which each caller has a connection of its own.
+const perCaller = "-per-caller"
+
+// Open starts the calling process of each contender of the phase; it starts the worker, and the broker, that it calls.
+func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	name, own := strings.CutSuffix(s.Phase, perCaller)
+	phase, ok := busPhases()[name]
+	if !ok || own && name == "inproc" {
+		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark bus; want inproc, direct, brokered, direct%s or brokered%s", s.Phase, perCaller, perCaller)
+	}
+	var seats []seat
+	for _, c := range b.plan.Contenders {
+		sdk, here := phase.contenders[c]
+		if !here && c != "null" {
+			if !knownToBus(c) {
+				return lab.Set{}, fmt.Errorf("contender %q is none of the benchmark bus", c)
+			}
+			continue
+		}
+		seat, err := b.seat(s, c, sdk, own)
+		if err != nil {
+			return lab.Set{}, err
+		}
+		seats = append(seats, seat)
+		if c == phase.baseline {
+			seats[len(seats)-1].role = result.Baseline
+			seat.role = result.Control
+			seats = append(seats, seat)
+		}
+	}
+	return b.open(ctx, s, seats), nil
+}
+
+func knownToBus(name string) bool {
+	for _, p := range busPhases() {
+		if _, ok := p.contenders[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (b busBench) seat(s lab.Setting, name, sdk string, own bool) (seat, error) {
+	args := []string{"serve", "bus", "--carrier", name}
+	if own {
+		args = append(args, "--own")
+	}
+	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: sdk}, connections: "shared"}
+	switch {
+	case name == "null":
+		args, out.role, out.contender.SDK = []string{"serve", "null-engine"}, result.Null, "a call that does nothing"
+	case name == system.SocketFloor:
+		out.role, out.connections = result.Floor, "per-caller"
+	case own:
+		out.connections = "per-caller"
+	}
+	out.spec = func() (contender.Spec, error) {
+		spec, err := contender.Self(args...)
+		spec.Env = []string{"GOMAXPROCS=" + busProcs}
+		return spec, err
+	}
+	out.engine = func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} }
+	digest, err := b.digest(strings.Join(args, " "), func() (string, error) {
+		spec, err := out.spec()
+		return spec.Digest(), err
+	})
+	out.contender.CommandSHA256 = digest
+	return out, err
+}
