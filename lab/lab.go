@@ -42,6 +42,7 @@ type Entry struct {
 	Process     Process     // nil when the contender runs in this process
 	TLS         *result.TLS // nil on a plain connection
 	CalleeClock bool        // the callee times the operation in its own process
+	Calling     bool        // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
 	Unverified  bool        // replies are not looked into, as in a published method
 }
 

@@ -122,10 +122,15 @@ func (r *run) method() result.Method {
 	return m
 }
 
-// floorRTT is the p50 of the raw tcp floor called alone, ms: what the hop itself takes.
+// floorRTT is the p50 of the raw tcp floor called alone, ms: what the hop itself takes. An engine is its own single caller.
 func (r *run) floorRTT() *float64 {
 	for _, key := range r.order {
-		if s := r.rows[key]; s != nil && s.entry.Role == result.Floor && s.setting.Phase != "unix" && s.metered.calls > 0 {
+		s := r.rows[key]
+		switch {
+		case s == nil || s.entry.Role != result.Floor || s.setting.Phase == "unix":
+		case s.engine() && s.setting.Concurrency == 1 && s.shard.Latency.Count() > 0:
+			return result.Ptr(result.Round5(float64(s.shard.Latency.Quantile(.5)) / 1e6))
+		case s.metered.calls > 0 && s.metered.p50 > 0:
 			return result.Ptr(result.Round5(s.metered.p50.Seconds() * 1000))
 		}
 	}
@@ -202,8 +207,15 @@ func (r *run) costs(s *rowState, row *result.Row) {
 	procs := runtime.GOMAXPROCS(0)
 	if s.engine() {
 		row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs}}
-		if s.entry.Process != nil {
-			r.engineCosts(s, row, r.rowName(s.setting, s.entry))
+		name := r.rowName(s.setting, s.entry)
+		r.gap(name+": wire_bytes", "nothing of the operation passes between the lab and an engine")
+		switch {
+		case s.entry.Process == nil:
+		case s.entry.Calling:
+			r.callingCosts(s, row, name)
+		default:
+			r.gap(name+": client", "an engine is its own client: what it spent is in the server's figures")
+			r.engineCosts(s, row, name)
 		}
 		return
 	}
@@ -290,6 +302,31 @@ func (r *run) engineCosts(s *rowState, row *result.Row, name string) {
 		server.GOMAXPROCS = &n
 	}
 	row.Processes = append(row.Processes, server)
+}
+
+// callingCosts are those of an engine that calls others: what it says it spent is the client's, and what else its tree used
+// between the first and the last stretch of each round is the server's.
+func (r *run) callingCosts(s *rowState, row *result.Row, name string) {
+	r.engineCosts(s, row, name)
+	engine := *row.Server
+	row.Client = result.ClientCost{CPU: engine.CPU, Allocs: engine.Allocs, AllocBytes: engine.AllocBytes}
+	row.Server = &result.ServerCost{RSSPeakMB: engine.RSSPeakMB}
+	client := &row.Processes[0]
+	client.GOMAXPROCS = row.Processes[1].GOMAXPROCS
+	row.Processes[1] = result.Process{Role: "server", Threads: row.Processes[1].Threads, GOMAXPROCS: client.GOMAXPROCS}
+	r.gap(name+": server.allocs_per_op", "the engine does not ask those that it calls")
+	if !s.serverOK || engine.CPU == nil {
+		r.gap(name+": server.cpu_us_per_op", "the use of its process tree is not known")
+		return
+	}
+	row.Server.CPU = result.Ptr(max(0, micros(float64(s.server.CPU-s.shard.CPU)/float64(row.Ops))))
+	if client.GOMAXPROCS == nil {
+		return
+	}
+	cores := float64(min(row.Concurrency, *client.GOMAXPROCS))
+	if share := s.shard.CPU.Seconds() / s.elapsed.Seconds() / cores; share > check.ClientBound {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("client-bound: the client used %.0f %% of its cores", 100*share))
+	}
 }
 
 // engine reports whether the row's contender makes stretches by itself.

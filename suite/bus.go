@@ -95,6 +95,7 @@ func (b busBench) seat(s lab.Setting, name, sdk string, own bool) (seat, error) 
 		args = append(args, "--own")
 	}
 	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: sdk}, connections: "shared"}
+	out.calling = name != "null" && name != system.Inproc
 	switch {
 	case name == "null":
 		args, out.role, out.contender.SDK = []string{"serve", "null-engine"}, result.Null, "a call that does nothing"

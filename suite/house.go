@@ -63,6 +63,7 @@ type seat struct {
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
 	engine      func(p *contender.Process) load.Target                 // or asks it over its standard input; it times itself
+	calling     bool                                                   // the engine calls others, which it has started
 }
 
 func (s seat) label() string {
@@ -128,6 +129,7 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p}}
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
+		e.Calling = s.calling
 		return e, nil
 	}
 	wire := new(driver.Wire)
