@@ -44,7 +44,7 @@ func Markdown(w io.Writer, d *result.Document) error {
 	}
 	if len(d.Gaps) > 0 {
 		b.WriteString("Gaps:\n\n")
-		for _, g := range d.Gaps {
+		for _, g := range GapsBrief(d.Gaps) {
 			fmt.Fprintf(&b, "- %s — %s\n", g.Row, g.Reason)
 		}
 		b.WriteString("\n")

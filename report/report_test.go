@@ -3,8 +3,10 @@ package report_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -81,5 +83,18 @@ func TestTablesFitAHundredColumns(t *testing.T) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+}
+
+func TestManyGapsOfOneReasonAreOneLine(t *testing.T) {
+	t.Parallel()
+	var gaps []result.Gap
+	for i := range 5 {
+		gaps = append(gaps, result.Gap{Row: fmt.Sprintf("row %d: wire_bytes", i), Reason: "why"})
+	}
+	gaps = append(gaps, result.Gap{Row: "row 1: client", Reason: "why"}, result.Gap{Row: "call/1 x", Reason: "not built"})
+	want := []result.Gap{{Row: "wire_bytes of 5 rows", Reason: "why"}, {Row: "row 1: client", Reason: "why"}, {Row: "call/1 x", Reason: "not built"}}
+	if got := report.GapsBrief(gaps); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
 	}
 }

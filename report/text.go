@@ -204,10 +204,39 @@ func gapsText(b *bytes.Buffer, d *result.Document) {
 		return
 	}
 	b.WriteString("gaps\n")
-	for _, g := range d.Gaps {
+	for _, g := range GapsBrief(d.Gaps) {
 		fmt.Fprintf(b, "  %s — %s\n", g.Row, g.Reason)
 	}
 	b.WriteString("\n")
+}
+
+// few is how many rows may lack a figure for the same reason before they are counted instead of named.
+const few = 3
+
+// GapsBrief returns the gaps for reading: a figure that many rows lack for one reason is one line.
+func GapsBrief(gaps []result.Gap) []result.Gap {
+	count := make(map[result.Gap]int)
+	key := func(g result.Gap) (result.Gap, bool) {
+		_, field, ok := strings.Cut(g.Row, ": ")
+		return result.Gap{Row: field, Reason: g.Reason}, ok
+	}
+	for _, g := range gaps {
+		if k, ok := key(g); ok {
+			count[k]++
+		}
+	}
+	var out []result.Gap
+	for _, g := range gaps {
+		k, ok := key(g)
+		switch n := count[k]; {
+		case !ok || n <= few && n > 0:
+			out = append(out, g)
+		case n > few:
+			out = append(out, result.Gap{Row: fmt.Sprintf("%s of %d rows", k.Row, n), Reason: g.Reason})
+			count[k] = 0
+		}
+	}
+	return out
 }
 
 // trustText is the last block: how far the numbers go.
