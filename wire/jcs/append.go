@@ -1,6 +1,7 @@
 package jcs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,12 +15,16 @@ type Object struct {
 	b     []byte
 	last  string
 	some  bool
+	outer [MaxNested]string // the names of the objects that this one is a value in
+	depth int
 	err   error
-	start int
 }
 
+// MaxNested is how many objects may be open within one.
+const MaxNested = 8
+
 // Begin starts an object behind dst.
-func Begin(dst []byte) Object { return Object{b: append(dst, '{'), start: len(dst)} }
+func Begin(dst []byte) Object { return Object{b: append(dst, '{')} }
 
 func (o *Object) name(name string) {
 	if o.some {
@@ -73,20 +78,35 @@ func (o *Object) Raw(name string, canonical []byte) {
 	o.b = append(o.b, canonical...)
 }
 
-// Object appends a member whose value is an object, which inner fills.
-func (o *Object) Object(name string, inner func(*Object)) {
+// Open appends a member whose value is an object: the next members are its own, until Close.
+func (o *Object) Open(name string) {
 	o.name(name)
-	in := Begin(o.b)
-	inner(&in)
-	b, err := in.End()
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("member %q: %w", name, err)
+	if o.depth == MaxNested {
+		o.err = cmp.Or(o.err, fmt.Errorf("member %q: more than %d objects are open", name, MaxNested))
+		o.depth--
 	}
-	o.b = b
+	o.outer[o.depth] = name
+	o.depth++
+	o.b, o.some = append(o.b, '{'), false
+}
+
+// Close ends the object of the last Open.
+func (o *Object) Close() {
+	if o.depth == 0 {
+		o.err = cmp.Or(o.err, errors.New("an object is closed that was not opened"))
+		return
+	}
+	o.depth--
+	o.b, o.some, o.last = append(o.b, '}'), true, o.outer[o.depth]
 }
 
 // End closes the object and returns the destination with it.
-func (o *Object) End() ([]byte, error) { return append(o.b, '}'), o.err }
+func (o *Object) End() ([]byte, error) {
+	if o.depth > 0 {
+		o.err = cmp.Or(o.err, fmt.Errorf("the object %q is not closed", o.outer[o.depth-1]))
+	}
+	return append(o.b, '}'), o.err
+}
 
 // MaxInt is the largest integer whose neighbours a float64 keeps apart: 2^53-1.
 const MaxInt = 1<<53 - 1

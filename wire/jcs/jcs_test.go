@@ -195,7 +195,11 @@ func TestObjectIsWhatTheCanonicalizerWrites(t *testing.T) {
 	o := jcs.Begin(nil)
 	o.Bytes("a", []byte("é\u0001\""))
 	o.Int("b", -jcs.MaxInt)
-	o.Object("c", func(in *jcs.Object) { in.String("x", "\u2028/") })
+	o.Open("c")
+	o.Open("in")
+	o.Close()
+	o.String("x", "\u2028/")
+	o.Close()
 	o.Raw("d", []byte("[1]"))
 	o.String("\U0001F600", "")
 	o.String("\uFB33", "")
@@ -212,12 +216,20 @@ func TestObjectIsWhatTheCanonicalizerWrites(t *testing.T) {
 func TestObjectRefusesWhatHasNoCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for want, fill := range map[string]func(*jcs.Object){
-		`member "a" may not stand behind "b"`:                            func(o *jcs.Object) { o.Int("b", 1); o.Int("a", 1) },
-		`member "a" may not stand behind "a"`:                            func(o *jcs.Object) { o.Int("a", 1); o.Int("a", 1) },
-		`member "a": "\xff" is not UTF-8`:                                func(o *jcs.Object) { o.String("a", "\xff") },
-		`member "a": "\xed\xa0\x80" is not UTF-8`:                        func(o *jcs.Object) { o.Bytes("a", []byte("\xed\xa0\x80")) },
-		`member "a": 9007199254740992 is beyond 2^53-1 and would round`:  func(o *jcs.Object) { o.Int("a", 1<<53) },
-		`member "o": member "a": "\xff" is not UTF-8`:                    func(o *jcs.Object) { o.Object("o", func(i *jcs.Object) { i.String("a", "\xff") }) },
+		`member "a" may not stand behind "b"`:                           func(o *jcs.Object) { o.Int("b", 1); o.Int("a", 1) },
+		`member "a" may not stand behind "a"`:                           func(o *jcs.Object) { o.Int("a", 1); o.Int("a", 1) },
+		`member "a": "\xff" is not UTF-8`:                               func(o *jcs.Object) { o.String("a", "\xff") },
+		`member "a": "\xed\xa0\x80" is not UTF-8`:                       func(o *jcs.Object) { o.Bytes("a", []byte("\xed\xa0\x80")) },
+		`member "a": 9007199254740992 is beyond 2^53-1 and would round`: func(o *jcs.Object) { o.Int("a", 1<<53) },
+		`member "b": "\xff" is not UTF-8`:                               func(o *jcs.Object) { o.Open("o"); o.String("b", "\xff"); o.Close() },
+		`an object is closed that was not opened`:                       func(o *jcs.Object) { o.Close() },
+		`the object "o" is not closed`:                                  func(o *jcs.Object) { o.Open("o") },
+		`member "n" may not stand behind "o"`:                           func(o *jcs.Object) { o.Open("o"); o.Int("z", 1); o.Close(); o.Int("n", 1) },
+		`member "o": more than 8 objects are open`: func(o *jcs.Object) {
+			for range 9 {
+				o.Open("o")
+			}
+		},
 		"member \"\ufb33\" may not stand behind \"\ufb33\"":              func(o *jcs.Object) { o.Int("\ufb33", 1); o.Int("\ufb33", 1) },
 		"member \"\U0001f600\" may not stand behind \"\ufb33\"":          func(o *jcs.Object) { o.Int("\ufb33", 1); o.Int("\U0001F600", 1) },
 		`member "a": -9007199254740992 is beyond 2^53-1 and would round`: func(o *jcs.Object) { o.Int("a", -1<<53) },
