@@ -61,6 +61,7 @@ type Config struct {
 	Events      func(Event) // told of what no caller hears; nil for nobody
 
 	files files // nil is the machine's
+	next  *Key  // Rotate's; nil otherwise
 }
 
 // A Trace is told how long the named parts of a synchronous Sign took.

@@ -28,6 +28,7 @@ type Gateway struct {
 	recent  recall[entry]  // of all others
 	turned  []*group       // in the current generation of recent
 	keys    []Key          // public keys of the log's rotations
+	rotated *group         // the log's last group, when it hands over to Config.next already
 	log     *log           // nil without Dir
 	index   *index         // nil without Dir, or on a file layer that is not the machine's
 	flushed chan struct{}  // closed when the old generation is in the index; nil when none was turned

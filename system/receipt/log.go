@@ -1,7 +1,6 @@
 package receipt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -105,17 +104,11 @@ func scan(fs files, dir string, v visitor) (last string, good, torn int64, err e
 // scanSegment reads one segment; next is the seq that its first group must have, and is moved on.
 func scanSegment(name string, text []byte, next *uint64, last bool, v visitor) (good int64, err error) {
 	damage := func(at int, err error) error { return &Damage{name, int64(at), err} }
-	if len(text) < segmentHead && last && torn(text) {
-		return 0, nil // made, and never written to
-	}
-	if len(text) < segmentHead || string(text[:8]) != segmentMagic {
-		if last && torn(text) && len(bytes.Trim(text, "\x00")) == 0 {
-			return 0, nil
+	if err := checkHead(name, text, *next); err != nil {
+		if last && torn(text) {
+			return 0, nil // made, and cut before anything in it was whole
 		}
-		return 0, damage(0, errors.New("no segment's head"))
-	}
-	if first := binary.LittleEndian.Uint64(text[8:]); first != *next || name != segmentName(first) {
-		return 0, damage(8, fmt.Errorf("the segment starts at seq %d, want %d", first, *next))
+		return 0, damage(0, err)
 	}
 	for at := segmentHead; at < len(text); {
 		r, err := readRecord(text[at:])
@@ -131,6 +124,17 @@ func scanSegment(name string, text []byte, next *uint64, last bool, v visitor) (
 		at += r.size
 	}
 	return int64(len(text)), nil
+}
+
+// checkHead checks a segment's first bytes.
+func checkHead(name string, text []byte, next uint64) error {
+	if len(text) < segmentHead || string(text[:8]) != segmentMagic {
+		return errors.New("no segment's head")
+	}
+	if first := binary.LittleEndian.Uint64(text[8:]); first != next || name != segmentName(first) {
+		return fmt.Errorf("the segment starts at seq %d, want %d", first, next)
+	}
+	return nil
 }
 
 func visit(r record, at place, next *uint64, v visitor) error {
@@ -155,14 +159,20 @@ func visit(r record, at place, next *uint64, v visitor) error {
 	return v.group(g, at)
 }
 
-// resume opens the segment that a scan ended in, cut to what is good.
-func (l *log) resume(name string, good int64) error {
+// resume opens the segment that a scan ended in, and cuts off what is not good. That is synced: if the next segment were
+// begun first, a torn end in this one would come back as damage.
+func (l *log) resume(name string, good, torn int64) error {
 	f, err := l.files.Open(filepath.Join(l.dir, name), false)
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(good); err != nil {
-		return errors.Join(err, f.Close())
+	if torn > 0 {
+		if err := f.Truncate(good); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := f.Sync(); err != nil {
+			return errors.Join(err, f.Close())
+		}
 	}
 	l.current, l.name, l.size = f, name, good
 	return nil
@@ -273,10 +283,12 @@ func (l *log) close() error {
 
 // refusalOf says whether the disk is full or something else is wrong.
 func refusalOf(err error, what string) error {
+	r := refuse(Unavailable, "%s can't be written: %v", what, err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDiskFull) {
-		return refuse(DiskFull, "%s can't grow: %v; make room, then try again", what, err)
+		r = refuse(DiskFull, "%s can't grow: %v; make room, then try again", what, err)
 	}
-	return refuse(Unavailable, "%s can't be written: %v", what, err)
+	r.cause = err
+	return r
 }
 
 // errDiskFull is ENOSPC of file layers that are not the machine's.

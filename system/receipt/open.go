@@ -103,7 +103,7 @@ func (gw *Gateway) openLog() (unsigned []*group, err error) {
 		cfg.Events(Event{"torn-tail", fmt.Sprintf("%d bytes at %s:%d were not whole and are cut off", torn, last, good)})
 	}
 	if last != "" {
-		if err := gw.log.resume(last, good); err != nil {
+		if err := gw.log.resume(last, good, torn); err != nil {
 			return nil, err
 		}
 	}
@@ -251,6 +251,8 @@ func (r *reading) follow() error {
 	switch {
 	case e.Gateway != gw.cfg.Name:
 		return fmt.Errorf("the log in %s is that of gateway %q, not of %q", gw.cfg.Dir, e.Gateway, gw.cfg.Name)
+	case gw.cfg.next != nil && e.Type == typeRotate && e.KID == gw.cfg.Key.KID && kid == gw.cfg.next.KID:
+		gw.rotated = r.last
 	case kid != gw.cfg.Key.KID:
 		return fmt.Errorf("the log's key is %s, the one given %s; hand over with `toll receipt rotate`", kid, gw.cfg.Key.KID)
 	}
@@ -284,6 +286,7 @@ func (gw *Gateway) replay(unsigned []*group) error {
 	for _, g := range unsigned {
 		gw.counts.replayed.Add(int64(len(g.envelopes)))
 		switch {
+		case g == gw.rotated: // Rotate signs it
 		case g.form == formRotation:
 			return fmt.Errorf("the rotation at seq %d lacks its signatures; finish it with `toll receipt rotate`", g.before.size)
 		case g.form == formSingle && gw.cfg.Key.Signer == nil:

@@ -14,7 +14,12 @@ type Refusal struct {
 	Pointer string // RFC 6901, of the member that is wrong; empty when none is
 	Offset  int    // of the byte that is wrong; -1 when none is
 	Text    string
+
+	cause error
 }
+
+// Unwrap returns what caused the refusal, nil when the arrival itself did.
+func (r *Refusal) Unwrap() error { return r.cause }
 
 // The codes of a [Refusal], each with one HTTP status.
 const (
