@@ -1,0 +1,91 @@
+package mls
+
+import "crypto/ecdh"
+
+// The key schedule, RFC 9420 §8.
+
+// secrets are what an epoch's members share. The epoch secret itself is never kept.
+type secrets struct {
+	senderData    []byte
+	encryption    []byte // given to the secret tree and dropped
+	exporter      []byte
+	external      []byte
+	confirm       []byte
+	membership    []byte
+	resumption    []byte
+	authenticator []byte
+	init          []byte
+}
+
+// joinerSecret starts an epoch from the one before; context is the new epoch's.
+func (s *suite) joinerSecret(init, commit, context []byte) []byte {
+	return s.expandWithLabel(s.extract(init, commit), "joiner", context, s.nh)
+}
+
+// memberSecret mixes the PSKs into the joiner secret.
+func (s *suite) memberSecret(joiner, psk []byte) []byte { return s.extract(joiner, psk) }
+
+func (s *suite) epochSecret(member, context []byte) []byte {
+	return s.expandWithLabel(member, "epoch", context, s.nh)
+}
+
+// welcomeKey derives the key and nonce of a welcome's encrypted_group_info (§12.4.3.1).
+func (s *suite) welcomeKey(member []byte) (key, nonce []byte) {
+	secret := s.deriveSecret(member, "welcome")
+	return s.expandWithLabel(secret, "key", nil, s.nk), s.expandWithLabel(secret, "nonce", nil, nonceSize)
+}
+
+func (s *suite) secretsOf(epoch []byte) secrets {
+	return secrets{
+		senderData:    s.deriveSecret(epoch, "sender data"),
+		encryption:    s.deriveSecret(epoch, "encryption"),
+		exporter:      s.deriveSecret(epoch, "exporter"),
+		external:      s.deriveSecret(epoch, "external"),
+		confirm:       s.deriveSecret(epoch, "confirm"),
+		membership:    s.deriveSecret(epoch, "membership"),
+		resumption:    s.deriveSecret(epoch, "resumption"),
+		authenticator: s.deriveSecret(epoch, "authentication"),
+		init:          s.deriveSecret(epoch, "init"),
+	}
+}
+
+// confirmedHash and interimHash are the transcript hashes of §8.2.
+func (s *suite) confirmedHash(interim []byte, a *authenticated) []byte {
+	buf := make([]byte, 0, 1024)
+	buf = appendU16(append(buf, interim...), uint16(a.wire))
+	buf = appendVector(a.content.append(buf), a.auth.signature)
+	return s.digest(buf)
+}
+
+func (s *suite) interimHash(confirmed, tag []byte) []byte {
+	return s.digest(appendVector(append(make([]byte, 0, 2*maxHash+2), confirmed...), tag))
+}
+
+// exportSecret is MLS-Exporter of §8.5.
+func (s *suite) exportSecret(exporter []byte, label string, context []byte, n int) []byte {
+	return s.expandWithLabel(s.deriveSecret(exporter, label), "exported", s.digest(context), n)
+}
+
+// externalLabel is what an external commit's init secret is exported under (§8.3).
+const externalLabel = "MLS 1.0 external init secret"
+
+// externalInit makes an init secret that the members can derive too.
+func (s *suite) externalInit(to *ecdh.PublicKey) (kemOutput, init []byte, err error) {
+	enc, c, err := s.setupSender(to, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return enc, s.export(&c, externalLabel), nil
+}
+
+func (s *suite) externalInitOf(external, kemOutput []byte) ([]byte, error) {
+	key, err := s.deriveKeyPair(external)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.setupReceiver(key, kemOutput, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.export(&c, externalLabel), nil
+}

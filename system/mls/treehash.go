@@ -1,0 +1,121 @@
+package mls
+
+import (
+	"bytes"
+	"slices"
+)
+
+// hash returns the tree hash of the whole tree (§7.8).
+func (t *tree) hash() []byte { return t.hashes(t.root(), new([]byte)) }
+
+// hashes fills in the tree hashes below x that are missing. buf is scratch space.
+func (t *tree) hashes(x uint32, buf *[]byte) []byte {
+	n := &t.nodes[x]
+	if n.hash != nil {
+		return n.hash
+	}
+	if isLeaf(x) {
+		*buf = appendLeafInput((*buf)[:0], x/2, n.leaf)
+	} else {
+		left, right := t.hashes(leftOf(x), buf), t.hashes(rightOf(x), buf)
+		*buf = appendParentInput((*buf)[:0], n.parent, left, right)
+	}
+	n.hash = t.s.digest(*buf)
+	return n.hash
+}
+
+// appendLeafInput appends the TreeHashInput of a leaf.
+func appendLeafInput(dst []byte, index uint32, leaf *LeafNode) []byte {
+	dst = appendOptional(appendU32(append(dst, 1), index), leaf != nil)
+	if leaf != nil {
+		dst = leaf.append(dst)
+	}
+	return dst
+}
+
+func appendParentInput(dst []byte, p *parentNode, left, right []byte) []byte {
+	dst = appendOptional(append(dst, 2), p != nil)
+	if p != nil {
+		dst = p.append(dst)
+	}
+	return appendVector(appendVector(dst, left), right)
+}
+
+// original returns the tree hash of x as it was before the leaves in without were added (§7.9).
+func (t *tree) original(x uint32, without []uint32) []byte {
+	if !slices.ContainsFunc(without, func(i uint32) bool { return under(2*i, x) }) {
+		return t.hashes(x, new([]byte))
+	}
+	if isLeaf(x) {
+		return t.s.digest(appendLeafInput(nil, x/2, nil))
+	}
+	left, right := t.original(leftOf(x), without), t.original(rightOf(x), without)
+	p := t.nodes[x].parent
+	if p != nil {
+		kept := slices.DeleteFunc(slices.Clone(p.unmerged), func(i uint32) bool { return slices.Contains(without, i) })
+		p = &parentNode{key: p.key, parentHash: p.parentHash, unmerged: kept}
+	}
+	return t.s.digest(appendParentInput(nil, p, left, right))
+}
+
+// parentHash is the parent hash of p with a copath child's original tree hash.
+func (t *tree) parentHash(p *parentNode, sibling []byte) []byte {
+	buf := make([]byte, 0, 256)
+	buf = appendVector(appendVector(buf, p.key), p.parentHash)
+	return t.s.digest(appendVector(buf, sibling))
+}
+
+// checkParentHashes verifies that each non-blank parent is covered by exactly one chain from a leaf (§7.9.2).
+func (t *tree) checkParentHashes() error {
+	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
+		p := t.nodes[x].parent
+		if p == nil {
+			continue
+		}
+		chains := 0
+		for _, side := range [2][2]uint32{{leftOf(x), rightOf(x)}, {rightOf(x), leftOf(x)}} {
+			if t.chained(p, side[0], side[1]) {
+				chains++
+			}
+		}
+		if chains != 1 {
+			return refuseFor(ErrTree, ErrParentHash, "parent node %d is covered by %d chains", x, chains)
+		}
+	}
+	return nil
+}
+
+// chained says whether a node in the resolution of child holds p's parent hash and was its neighbour when p was set: the
+// rest of the resolution is just p's unmerged leaves below child.
+func (t *tree) chained(p *parentNode, child, sibling uint32) bool {
+	var unmerged, others int
+	for _, i := range p.unmerged {
+		if under(2*i, child) {
+			unmerged++
+		}
+	}
+	var d uint32
+	resolved := t.resolution(nil, child)
+	for _, x := range resolved {
+		if _, found := slices.BinarySearch(p.unmerged, x/2); !isLeaf(x) || !found {
+			d = x
+			others++
+		}
+	}
+	if others != 1 || len(resolved) != unmerged+1 {
+		return false
+	}
+	held := t.nodes[d].parentHash()
+	return held != nil && bytes.Equal(held, t.parentHash(p, t.original(sibling, p.unmerged)))
+}
+
+// parentHash returns the parent hash that a node holds, nil for a leaf that holds none.
+func (n *node) parentHash() []byte {
+	switch {
+	case n.parent != nil:
+		return n.parent.parentHash
+	case n.leaf.Source == FromCommit:
+		return n.leaf.ParentHash
+	}
+	return nil
+}

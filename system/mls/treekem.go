@@ -1,0 +1,211 @@
+package mls
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/rand"
+	"slices"
+)
+
+// TreeKEM, RFC 9420 §7.4 to §7.6.
+
+// privateKeys are the private keys that a member has, by node.
+type privateKeys map[uint32]*ecdh.PrivateKey
+
+// A pathDraft is an update path that is being made.
+type pathDraft struct {
+	steps   []step
+	secrets [][]byte // path_secret of each step
+	keys    privateKeys
+	commit  []byte // commit_secret
+}
+
+// nextPathSecret and nodeKey are §7.4.
+func (s *suite) nextPathSecret(secret []byte) []byte { return s.deriveSecret(secret, "path") }
+
+func (s *suite) nodeKey(pathSecret []byte) (*ecdh.PrivateKey, error) {
+	return s.deriveKeyPair(s.deriveSecret(pathSecret, "node"))
+}
+
+// draftPath gives a leaf and the parents on its filtered direct path new keys (§7.5); leaf has all but its keys' parts.
+func (t *tree) draftPath(index uint32, leaf *LeafNode, key *signer, groupID []byte) (*pathDraft, error) {
+	own, err := t.s.generateKeyPair()
+	if err != nil {
+		return nil, err
+	}
+	t.blankPath(index)
+	d := &pathDraft{steps: t.filteredPath(index), keys: privateKeys{2 * index: own}}
+	secret := make([]byte, t.s.nh)
+	rand.Read(secret)
+	public := make([][]byte, len(d.steps))
+	for i, step := range d.steps {
+		d.secrets = append(d.secrets, secret)
+		k, err := t.s.nodeKey(secret)
+		if err != nil {
+			return nil, err
+		}
+		d.keys[step.node], public[i] = k, k.PublicKey().Bytes()
+		secret = t.s.nextPathSecret(secret)
+	}
+	d.commit = secret
+	leaf.Source, leaf.EncryptionKey = FromCommit, own.PublicKey().Bytes()
+	leaf.ParentHash = t.setPath(d.steps, public)
+	if err := leaf.sign(t.s, key, groupID, index); err != nil {
+		return nil, err
+	}
+	t.nodes[2*index].leaf = leaf
+	t.touch(2 * index)
+	return d, nil
+}
+
+// setPath sets the parents of a path and returns the parent hash that its leaf must hold (§7.9).
+func (t *tree) setPath(steps []step, public [][]byte) []byte {
+	buf := new([]byte)
+	above := []byte{}
+	for i, step := range slices.Backward(steps) {
+		p := &parentNode{key: public[i], parentHash: above}
+		t.nodes[step.node].parent = p
+		above = t.parentHash(p, t.hashes(step.copath, buf))
+	}
+	return above
+}
+
+// recipients lists the nodes that a step's path secret is encrypted to: all that its copath child resolves to but the
+// members that the same commit adds, who get it by welcome.
+func (t *tree) recipients(dst []uint32, copath uint32, added []uint32) []uint32 {
+	dst = t.resolution(dst, copath)
+	if len(added) == 0 {
+		return dst
+	}
+	return slices.DeleteFunc(dst, func(x uint32) bool { return isLeaf(x) && slices.Contains(added, x/2) })
+}
+
+// encrypt makes the UpdatePath of a draft; context is the encoded provisional group context.
+func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uint32) (*UpdatePath, error) {
+	info := encryptInfo("UpdatePathNode", context)
+	path := &UpdatePath{Leaf: leaf, Nodes: make([]PathNode, len(d.steps))}
+	for i, step := range d.steps {
+		n := &path.Nodes[i]
+		n.PublicKey = t.nodes[step.node].parent.key
+		for _, x := range t.recipients(nil, step.copath, added) {
+			to, err := t.s.publicKey(t.nodes[x].key())
+			if err != nil {
+				return nil, err
+			}
+			c, err := t.s.seal(to, info, d.secrets[i])
+			if err != nil {
+				return nil, err
+			}
+			n.Ciphertexts = append(n.Ciphertexts, c)
+		}
+	}
+	return path, nil
+}
+
+// mergePath checks a received path against the tree and sets it (§7.5, §12.4.2).
+func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step, error) {
+	t.blankPath(index)
+	steps := t.filteredPath(index)
+	if len(steps) != len(path.Nodes) {
+		return nil, refuse(ErrPath, "%d nodes for a filtered direct path of %d", len(path.Nodes), len(steps))
+	}
+	public := make([][]byte, len(steps))
+	for i, step := range steps {
+		n := &path.Nodes[i]
+		if want := len(t.recipients(nil, step.copath, added)); want != len(n.Ciphertexts) {
+			return nil, refuse(ErrPath, "%d ciphertexts at node %d, which has %d recipients", len(n.Ciphertexts), step.node, want)
+		}
+		if _, err := t.s.publicKey(n.PublicKey); err != nil {
+			return nil, refuseFor(ErrPath, err, "node %d", step.node)
+		}
+		public[i] = n.PublicKey
+	}
+	if err := t.freshKeys(index, path.Leaf.EncryptionKey, public); err != nil {
+		return nil, err
+	}
+	if want := t.setPath(steps, public); !bytes.Equal(want, path.Leaf.ParentHash) {
+		return nil, refuseFor(ErrPath, ErrParentHash, "of the committer's leaf %d", index)
+	}
+	t.nodes[2*index].leaf = path.Leaf
+	t.touch(2 * index)
+	return steps, nil
+}
+
+// freshKeys refuses a path with a key that stands twice in it, or anywhere in the tree.
+func (t *tree) freshKeys(index uint32, leaf []byte, public [][]byte) error {
+	all := append([][]byte{leaf}, public...)
+	for i, k := range all {
+		for _, o := range all[:i] {
+			if bytes.Equal(k, o) {
+				return refuseFor(ErrPath, ErrDuplicate, "an encryption key stands twice in it")
+			}
+		}
+	}
+	for x := range t.nodes {
+		n := &t.nodes[x]
+		if n.blank() {
+			continue
+		}
+		for _, k := range all {
+			if bytes.Equal(k, n.key()) {
+				return refuseFor(ErrPath, ErrDuplicate, "its encryption key is that of node %d", x)
+			}
+		}
+	}
+	return nil
+}
+
+// decryptPath finds the path secret that is meant for a member and derives the keys above it. It returns them with the
+// commit secret.
+func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys privateKeys, context []byte, added []uint32) (privateKeys, []byte, error) {
+	at := slices.IndexFunc(steps, func(s step) bool { return under(2*self, s.copath) })
+	if at < 0 {
+		return nil, nil, refuse(ErrPath, "no node of it is above leaf %d", self)
+	}
+	to := t.recipients(nil, steps[at].copath, added)
+	mine := slices.IndexFunc(to, func(x uint32) bool { return keys[x] != nil })
+	if mine < 0 {
+		return nil, nil, refuse(ErrPath, "no private key for any of the recipients at node %d", steps[at].node)
+	}
+	secret, err := t.s.open(keys[to[mine]], encryptInfo("UpdatePathNode", context), path.Nodes[at].Ciphertexts[mine])
+	if err != nil {
+		return nil, nil, refuseFor(ErrPath, err, "node %d", steps[at].node)
+	}
+	nodes := make([]uint32, 0, len(steps))
+	for _, s := range steps[at:] {
+		nodes = append(nodes, s.node)
+	}
+	return t.derivePath(nodes, secret)
+}
+
+// derivePath derives the private keys of nodes, which are on one path upwards, from the path secret of the first, and
+// checks that they belong to the tree's public keys. It returns them with the commit secret.
+func (t *tree) derivePath(nodes []uint32, secret []byte) (privateKeys, []byte, error) {
+	if len(secret) != t.s.nh {
+		return nil, nil, refuse(ErrPath, "a path secret of %d bytes", len(secret))
+	}
+	found := make(privateKeys, len(nodes))
+	for _, x := range nodes {
+		k, err := t.s.nodeKey(secret)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !bytes.Equal(k.PublicKey().Bytes(), t.nodes[x].parent.key) {
+			return nil, nil, refuse(ErrPath, "the path secret of node %d does not belong to its public key", x)
+		}
+		found[x] = k
+		secret = t.s.nextPathSecret(secret)
+	}
+	return found, secret, nil
+}
+
+// holds returns those of the keys that still belong to the tree's nodes.
+func (t *tree) holds(keys privateKeys) privateKeys {
+	kept := make(privateKeys, len(keys))
+	for x, k := range keys {
+		if int(x) < len(t.nodes) && !t.nodes[x].blank() && bytes.Equal(t.nodes[x].key(), k.PublicKey().Bytes()) {
+			kept[x] = k
+		}
+	}
+	return kept
+}

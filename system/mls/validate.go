@@ -1,0 +1,263 @@
+package mls
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+)
+
+// What RFC 9420 §7.3, §10.1 and §12.4.3.1 ask of leaf nodes, key packages and trees. The committer, the members that
+// process its commit and the joiner call the same functions.
+
+// A checker holds what validation depends on beside the data.
+type checker struct {
+	s            *suite
+	now          time.Time
+	maxLifetime  time.Duration // of a leaf node; 0 for no limit
+	anyLifetime  bool          // received leaf nodes may be outside their lifetime
+	authenticate func(Credential, []byte) error
+	succeeds     func(old, new Credential) bool
+}
+
+// leaf checks what can be said of a leaf node by itself.
+func (c *checker) leaf(l *LeafNode, source LeafSource, groupID []byte, index uint32) error {
+	if l.Source != source {
+		return refuseFor(ErrLeaf, ErrSource, "source %d where %d is expected", l.Source, source)
+	}
+	return c.anyLeaf(l, groupID, index)
+}
+
+// anyLeaf is leaf for a leaf node that may come from any source.
+func (c *checker) anyLeaf(l *LeafNode, groupID []byte, index uint32) error {
+	if err := c.leafFields(l); err != nil {
+		return err
+	}
+	if err := c.s.verify(l.SignatureKey, "LeafNodeTBS", l.appendTBS(nil, groupID, index), l.Signature); err != nil {
+		return refuseFor(ErrLeaf, err, "its signature")
+	}
+	if c.authenticate != nil {
+		if err := c.authenticate(l.Credential, l.SignatureKey); err != nil {
+			return refuseFor(ErrLeaf, errors.Join(ErrCredential, err), "its credential")
+		}
+	}
+	return nil
+}
+
+func (c *checker) leafFields(l *LeafNode) error {
+	if _, err := c.s.publicKey(l.EncryptionKey); err != nil {
+		return refuseFor(ErrLeaf, err, "its encryption key")
+	}
+	if err := c.s.checkSignatureKey(l.SignatureKey); err != nil {
+		return refuseFor(ErrLeaf, err, "its signature key")
+	}
+	if l.Source == FromKeyPackage {
+		if err := c.lifetime(l); err != nil {
+			return err
+		}
+	}
+	own := &l.Capabilities
+	switch {
+	case !slices.Contains(own.Versions, versionMLS10):
+		return refuseFor(ErrLeaf, ErrCapabilities, "it does not list protocol version 1")
+	case !slices.Contains(own.Suites, c.s.id):
+		return refuseFor(ErrLeaf, ErrCapabilities, "it does not list ciphersuite %d", c.s.id)
+	case !slices.Contains(own.Credentials, l.Credential.Type):
+		return refuseFor(ErrLeaf, ErrCapabilities, "it does not list its own credential type %d", l.Credential.Type)
+	}
+	for _, e := range l.Extensions {
+		if !own.extension(e.Type) {
+			return refuseFor(ErrLeaf, ErrCapabilities, "it does not list its own extension type %d", e.Type)
+		}
+	}
+	return nil
+}
+
+func (c *checker) lifetime(l *LeafNode) error {
+	now := uint64(max(c.now.Unix(), 0))
+	switch {
+	case l.NotAfter < l.NotBefore:
+		return refuseFor(ErrLeaf, ErrLifetime, "it ends before it begins")
+	case c.maxLifetime > 0 && l.NotAfter-l.NotBefore > uint64(c.maxLifetime/time.Second):
+		return refuseFor(ErrLeaf, ErrLifetime, "it is longer than %s", c.maxLifetime)
+	case c.anyLifetime:
+		return nil
+	case now < l.NotBefore:
+		return refuseFor(ErrLeaf, ErrLifetime, "it begins %d s from now", l.NotBefore-now)
+	case now > l.NotAfter:
+		return refuseFor(ErrLeaf, ErrLifetime, "it ended %d s ago", now-l.NotAfter)
+	}
+	return nil
+}
+
+// keyPackage checks a key package that is to be added (§10.1).
+func (c *checker) keyPackage(k *KeyPackage) error {
+	switch {
+	case k.version != versionMLS10:
+		return refuseFor(ErrKeyPackage, ErrVersion, "version %d", k.version)
+	case k.Suite != c.s.id:
+		return refuseFor(ErrKeyPackage, ErrSuite, "it is for ciphersuite %d, the group's is %d", k.Suite, c.s.id)
+	case bytes.Equal(k.InitKey, k.Leaf.EncryptionKey):
+		return refuseFor(ErrKeyPackage, ErrDuplicate, "its init key is its encryption key")
+	}
+	if _, err := c.s.publicKey(k.InitKey); err != nil {
+		return refuseFor(ErrKeyPackage, err, "its init key")
+	}
+	if err := c.leaf(k.Leaf, FromKeyPackage, nil, 0); err != nil {
+		return refuseFor(ErrKeyPackage, err, "its leaf node")
+	}
+	for _, e := range k.Extensions {
+		if !k.Leaf.Capabilities.extension(e.Type) {
+			return refuseFor(ErrKeyPackage, ErrCapabilities, "its leaf node does not list extension type %d", e.Type)
+		}
+	}
+	if err := c.s.verify(k.Leaf.SignatureKey, "KeyPackageTBS", k.appendTBS(nil), k.Signature); err != nil {
+		return refuseFor(ErrKeyPackage, err, "its signature")
+	}
+	return nil
+}
+
+// members checks what the leaf nodes of a tree owe each other and the group's extensions: capabilities and uniqueness. Of
+// a tree that was valid before, only what is new needs to be compared; fresh lists it, nil for everything.
+func (c *checker) members(t *tree, extensions []Extension, fresh []uint32) error {
+	required, _, err := decodeKnown(extensions)
+	if err != nil {
+		return err
+	}
+	var used []CredentialType
+	for _, l := range t.leaves {
+		if !slices.Contains(used, l.Credential.Type) {
+			used = append(used, l.Credential.Type)
+		}
+	}
+	for i, l := range t.leaves {
+		for _, k := range used {
+			if !slices.Contains(l.Capabilities.Credentials, k) {
+				return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support credential type %d, which is in use", i, k)
+			}
+		}
+		for _, e := range extensions {
+			if !l.Capabilities.extension(e.Type) {
+				return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support the group's extension type %d", i, e.Type)
+			}
+		}
+		if required == nil {
+			continue
+		}
+		if err := required.meets(&l.Capabilities); err != nil {
+			return refuseFor(ErrLeaf, err, "leaf %d", i)
+		}
+	}
+	if fresh == nil {
+		return c.uniqueAll(t)
+	}
+	return c.unique(t, fresh)
+}
+
+// unique compares the keys of some leaves with everyone's.
+func (c *checker) unique(t *tree, fresh []uint32) error {
+	if len(fresh) > 8 {
+		return c.uniqueAll(t)
+	}
+	for _, i := range fresh {
+		l := t.leaf(i)
+		for x := range t.nodes {
+			n := &t.nodes[x]
+			if n.blank() || uint32(x) == 2*i {
+				continue
+			}
+			if bytes.Equal(n.key(), l.EncryptionKey) {
+				return refuseFor(ErrLeaf, ErrDuplicate, "leaf %d has the encryption key of node %d", i, x)
+			}
+			if n.leaf != nil && bytes.Equal(n.leaf.SignatureKey, l.SignatureKey) {
+				return refuseFor(ErrLeaf, ErrDuplicate, "leaf %d has the signature key of leaf %d", i, x/2)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checker) uniqueAll(t *tree) error {
+	encryption := make(map[string]struct{}, len(t.nodes))
+	signature := make(map[string]struct{}, len(t.nodes)/2)
+	for x := range t.nodes {
+		n := &t.nodes[x]
+		if n.blank() {
+			continue
+		}
+		encryption[string(n.key())] = struct{}{}
+		if n.leaf != nil {
+			signature[string(n.leaf.SignatureKey)] = struct{}{}
+		}
+	}
+	keys, members := 0, 0
+	for x := range t.nodes {
+		if n := &t.nodes[x]; !n.blank() {
+			keys++
+			if n.leaf != nil {
+				members++
+			}
+		}
+	}
+	if len(encryption) != keys {
+		return refuseFor(ErrLeaf, ErrDuplicate, "an encryption key stands twice in the tree")
+	}
+	if len(signature) != members {
+		return refuseFor(ErrLeaf, ErrDuplicate, "a signature key stands twice in the tree")
+	}
+	return nil
+}
+
+// tree checks everything a joiner can about a group's tree (§12.4.3.1).
+func (c *checker) tree(t *tree, context *groupContext) error {
+	if !bytes.Equal(t.hash(), context.treeHash) {
+		return refuseFor(ErrTree, ErrTreeHash, "it is not the group context's")
+	}
+	if err := t.checkUnmerged(); err != nil {
+		return err
+	}
+	if err := t.checkParentHashes(); err != nil {
+		return err
+	}
+	for i, l := range t.leaves {
+		if err := c.anyLeaf(l, context.groupID, i); err != nil {
+			return refuseFor(ErrTree, err, "leaf %d", i)
+		}
+	}
+	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
+		if p := t.nodes[x].parent; p != nil {
+			if _, err := c.s.publicKey(p.key); err != nil {
+				return refuseFor(ErrTree, err, "node %d", x)
+			}
+		}
+	}
+	if err := c.members(t, context.extensions, nil); err != nil {
+		return refuseFor(ErrTree, err, "its members")
+	}
+	return nil
+}
+
+// checkUnmerged verifies the unmerged leaves of every parent.
+func (t *tree) checkUnmerged() error {
+	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
+		p := t.nodes[x].parent
+		if p == nil {
+			continue
+		}
+		for _, i := range p.unmerged {
+			if i >= t.width() || !under(2*i, x) || t.leaf(i) == nil {
+				return refuse(ErrTree, "unmerged leaf %d of node %d is no member below it", i, x)
+			}
+			for y := parentOf(2 * i); y != x; y = parentOf(y) {
+				q := t.nodes[y].parent
+				if q == nil {
+					continue
+				}
+				if _, found := slices.BinarySearch(q.unmerged, i); !found {
+					return refuse(ErrTree, "leaf %d is unmerged at node %d and not at node %d below it", i, x, y)
+				}
+			}
+		}
+	}
+	return nil
+}
