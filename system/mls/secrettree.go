@@ -87,7 +87,7 @@ func (t *secretTree) ratchetsOf(leaf uint32) (pair *[2]ratchet, fresh map[uint32
 	top = 2 * leaf
 	for root := rootOf(t.width); t.nodes[top] == nil; top = parentOf(top) {
 		if top == root {
-			panic("mls: a leaf of the secret tree without an ancestor")
+			return nil, nil, 0, refuse(ErrState, "leaf %d of the secret tree has no ancestor", leaf)
 		}
 	}
 	fresh = make(map[uint32][]byte)

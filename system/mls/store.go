@@ -1,0 +1,326 @@
+package mls
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
+
+// The stored state of a group. It is secret. It has no key that was used and nothing that one could be derived from, so
+// forward secrecy is as good as the deletion of old snapshots.
+
+// storeMagic begins a stored state; its last byte is the format's version.
+const storeMagic = "toll mls\x01"
+
+// Snapshot encodes the group's state, with a commit of ours that is staged and the proposals received in this epoch.
+//
+// A message must not leave before a snapshot that knows its generation is stored, or a crash could use a key twice. With
+// reserve, the stored state has our ratchets that many generations further on: so many messages may leave until the next
+// snapshot is due, and after a crash the rest of them is skipped.
+func (g *Group) Snapshot(reserve uint32) ([]byte, error) {
+	if reserve > g.config.window().Ahead {
+		return nil, refuse(ErrArgument, "%d generations reserved, more than the window of %d that others follow", reserve, g.config.window().Ahead)
+	}
+	dst := appendU16(append(make([]byte, 0, 8192), storeMagic...), uint16(g.s.id))
+	dst = appendOptional(dst, g.removed)
+	dst = appendOptional(dst, g.reinit != nil)
+	if g.reinit != nil {
+		dst = g.reinit.append(dst)
+	}
+	dst = g.epoch.appendState(dst, reserve)
+	start := len(dst)
+	for i := range g.past {
+		dst = g.past[i].append(dst)
+	}
+	dst = closeVector(dst, start)
+	start = len(dst)
+	for _, p := range g.proposals {
+		dst = appendVector(p.sender.append(p.Proposal.append(dst)), p.ref)
+	}
+	dst = closeVector(dst, start)
+	start = len(dst)
+	for _, u := range g.updates {
+		dst = appendVector(dst, u.key.Bytes())
+	}
+	dst = closeVector(dst, start)
+	start = len(dst)
+	for _, n := range slices.Sorted(maps.Keys(g.resumed)) {
+		dst = appendVector(appendU64(dst, n), g.resumed[n])
+	}
+	dst = closeVector(dst, start)
+	dst = appendOptional(dst, g.staged != nil)
+	if g.staged != nil {
+		dst = g.staged.append(dst)
+	}
+	return dst, nil
+}
+
+func (e *epoch) appendState(dst []byte, reserve uint32) []byte {
+	dst = e.context.append(dst)
+	dst = appendU32(e.tree.append(dst), e.self)
+	start := len(dst)
+	for _, x := range slices.Sorted(maps.Keys(e.keys)) {
+		dst = appendVector(appendU32(dst, x), e.keys[x].Bytes())
+	}
+	dst = closeVector(dst, start)
+	for _, secret := range e.secrets.list() {
+		dst = appendVector(dst, *secret)
+	}
+	dst = appendVector(appendVector(dst, e.interim), e.confirmation)
+	dst = appendOptional(dst, e.ratchets != nil)
+	if e.ratchets != nil {
+		dst = e.ratchets.append(dst, e.self, reserve)
+	}
+	return dst
+}
+
+// list names the secrets that are stored, in their order.
+func (x *secrets) list() []*[]byte {
+	return []*[]byte{&x.senderData, &x.exporter, &x.external, &x.confirm, &x.membership, &x.resumption, &x.authenticator, &x.init}
+}
+
+func (p *past) append(dst []byte) []byte {
+	dst = appendVector(appendVector(appendU64(dst, p.number), p.authenticator), p.encoded)
+	dst = appendU32(p.tree.append(dst), p.self)
+	return p.ratchets.append(appendVector(dst, p.senderData), p.self, 0)
+}
+
+func (st *Staged) append(dst []byte) []byte {
+	dst = appendVector(appendVector(appendVector(st.Sender.append(dst), st.Message), st.Welcome), st.Data)
+	for _, list := range [][]uint32{st.Added, st.Updated, st.Removed} {
+		dst = appendLength(dst, 4*len(list))
+		for _, i := range list {
+			dst = appendU32(dst, i)
+		}
+	}
+	dst = appendOptional(dst, st.ReInit != nil)
+	if st.ReInit != nil {
+		dst = st.ReInit.append(dst)
+	}
+	return st.next.appendState(dst, 0)
+}
+
+func (t *secretTree) append(dst []byte, self, reserve uint32) []byte {
+	dst = appendU32(dst, t.width)
+	nodes, ratchets := t.nodes, t.ratchets
+	if reserve > 0 {
+		// Our own leaf's ratchets must be there to be moved on: derive them on a copy.
+		ahead := &secretTree{s: t.s, width: t.width, window: t.window, nodes: make(map[uint32][]byte), ratchets: maps.Clone(t.ratchets)}
+		for x, secret := range t.nodes {
+			ahead.nodes[x] = bytes.Clone(secret)
+		}
+		ahead.reserve(self, reserve)
+		nodes, ratchets = ahead.nodes, ahead.ratchets
+	}
+	start := len(dst)
+	for _, x := range slices.Sorted(maps.Keys(nodes)) {
+		dst = appendVector(appendU32(dst, x), nodes[x])
+	}
+	dst = closeVector(dst, start)
+	start = len(dst)
+	for _, leaf := range slices.Sorted(maps.Keys(ratchets)) {
+		dst = appendU32(dst, leaf)
+		for i := range ratchets[leaf] {
+			dst = ratchets[leaf][i].append(dst, t.s)
+		}
+	}
+	return closeVector(dst, start)
+}
+
+// reserve moves a leaf's ratchets on.
+func (t *secretTree) reserve(leaf, n uint32) {
+	pair, fresh, top, err := t.ratchetsOf(leaf)
+	if err != nil {
+		return // a damaged state, in which nothing can be sent either
+	}
+	t.settle(leaf, pair, fresh, top)
+	moved := new([2]ratchet)
+	for i := range pair {
+		moved[i] = ratchet{secret: bytes.Clone(pair[i].secret), next: pair[i].next, spent: pair[i].spent}
+		for k := uint32(0); k < n && !moved[i].spent; k++ {
+			t.advance(&moved[i])
+		}
+	}
+	t.ratchets[leaf] = moved
+}
+
+func (r *ratchet) append(dst []byte, s *suite) []byte {
+	dst = appendOptional(appendU32(appendVector(dst, r.secret), r.next), r.spent)
+	start := len(dst)
+	for _, g := range slices.Sorted(maps.Keys(r.skipped)) {
+		k := r.skipped[g]
+		dst = append(append(appendU32(dst, g), k.key[:s.nk]...), k.nonce[:]...)
+	}
+	return closeVector(dst, start)
+}
+
+// Load restores a group. The identity of config must be the one that the group knows us by.
+func Load(config Config, data []byte) (*Group, error) {
+	s, err := config.suite()
+	if err != nil {
+		return nil, err
+	}
+	if err := bounded(data); err != nil {
+		return nil, err
+	}
+	r := newReader(bytes.Clone(data))
+	if string(r.take(len(storeMagic))) != storeMagic {
+		return nil, refuse(ErrState, "it is not a group's, or of another version")
+	}
+	if id := Suite(r.u16()); id != s.id {
+		return nil, refuseFor(ErrState, ErrSuite, "it is of ciphersuite %d, the identity of %d", id, s.id)
+	}
+	l := &loader{reader: &r, s: s, w: config.window()}
+	g := l.group()
+	if err := r.finish(); err != nil {
+		return nil, refuseFor(ErrState, err, "decode")
+	}
+	g.s, g.config = s, config
+	g.bench.padding = config.Padding
+	own := g.epoch.tree.leaf(g.epoch.self)
+	if own == nil || !g.removed && !bytes.Equal(own.SignatureKey, config.Identity.signer.public) {
+		return nil, refuse(ErrState, "leaf %d is not our identity's", g.epoch.self)
+	}
+	return g, nil
+}
+
+// A loader decodes a stored state.
+type loader struct {
+	*reader
+	s *suite
+	w Window
+}
+
+func (l *loader) group() *Group {
+	g := &Group{resumed: make(map[uint64][]byte)}
+	g.removed = l.optional()
+	if l.optional() {
+		g.reinit = readReInit(l.reader)
+	}
+	g.epoch = l.epoch()
+	g.past = readList(l.reader, func(r *reader) past { return l.over(r).past() })
+	g.proposals = readList(l.reader, func(r *reader) proposed {
+		return proposed{Proposal: readProposal(r), sender: readSender(r), ref: r.vector()}
+	})
+	for _, key := range readList(l.reader, (*reader).vector) {
+		k, err := l.s.privateKey(key)
+		if err != nil {
+			l.fail("a private key of an Update")
+			return g
+		}
+		g.updates = append(g.updates, ownUpdate{k})
+	}
+	sub := l.list()
+	for sub.more() {
+		n := sub.u64()
+		g.resumed[n] = sub.vector()
+	}
+	l.adopt(&sub)
+	if l.optional() {
+		g.staged = l.staged(g.epoch)
+	}
+	return g
+}
+
+func (l *loader) over(r *reader) *loader { return &loader{reader: r, s: l.s, w: l.w} }
+
+func (l *loader) tree() *tree {
+	// A tree on the wire has its own length, which is read again as a whole.
+	nodes := readTreeNodes(l.reader)
+	full := nodeWidth(widthFor(uint32(len(nodes)+2) / 2))
+	return &tree{s: l.s, nodes: append(nodes, make([]node, int(full)-len(nodes))...)}
+}
+
+func (l *loader) epoch() *epoch {
+	e := &epoch{context: readGroupContext(l.reader), keys: make(privateKeys)}
+	e.encoded = e.context.append(nil)
+	e.tree, e.self = l.tree(), l.u32()
+	sub := l.list()
+	for sub.more() {
+		x, raw := sub.u32(), sub.vector()
+		k, err := l.s.privateKey(raw)
+		if err != nil {
+			sub.fail("a private key")
+			break
+		}
+		e.keys[x] = k
+	}
+	l.adopt(&sub)
+	for _, secret := range e.secrets.list() {
+		*secret = l.vector()
+	}
+	e.interim, e.confirmation = l.vector(), l.vector()
+	if l.optional() {
+		e.ratchets = l.ratchets(e.tree.width())
+	}
+	if err := e.decodeExtensions(); err != nil && l.err == nil {
+		l.fail("the group's extensions")
+	}
+	return e
+}
+
+func (l *loader) past() past {
+	p := past{number: l.u64(), authenticator: l.vector(), encoded: l.vector()}
+	p.tree, p.self, p.senderData = l.tree(), l.u32(), l.vector()
+	p.ratchets = l.ratchets(p.tree.width())
+	return p
+}
+
+func (l *loader) staged(base *epoch) *Staged {
+	st := &Staged{base: base, Sender: readSender(l.reader), Message: l.vector(), Welcome: l.vector(), Data: l.vector()}
+	for _, list := range []*[]uint32{&st.Added, &st.Updated, &st.Removed} {
+		*list = readList(l.reader, (*reader).u32)
+	}
+	if l.optional() {
+		st.ReInit = readReInit(l.reader)
+	}
+	st.next = l.epoch()
+	return st
+}
+
+func (l *loader) ratchets(width uint32) *secretTree {
+	t := newSecretTree(l.s, width, nil, l.w)
+	clear(t.nodes)
+	if l.u32() != width {
+		l.fail("a secret tree that is not as wide as the ratchet tree")
+	}
+	sub := l.list()
+	for sub.more() {
+		x, secret := sub.u32(), sub.vector()
+		if x >= nodeWidth(width) || len(secret) != l.s.nh {
+			sub.fail("a node of the secret tree")
+		}
+		t.nodes[x] = secret
+	}
+	l.adopt(&sub)
+	sub = l.list()
+	for sub.more() {
+		leaf := sub.u32()
+		pair := new([2]ratchet)
+		for i := range pair {
+			l.over(&sub).ratchet(&pair[i])
+			t.kept += len(pair[i].skipped)
+		}
+		t.ratchets[leaf] = pair
+	}
+	l.adopt(&sub)
+	return t
+}
+
+func (l *loader) ratchet(r *ratchet) {
+	r.secret, r.next, r.spent = l.vector(), l.u32(), l.optional()
+	if l.err == nil && len(r.secret) != l.s.nh {
+		l.fail("a ratchet's secret")
+	}
+	sub := l.list()
+	for sub.more() {
+		g, k := sub.u32(), new(messageKey)
+		copy(k.key[:], sub.take(l.s.nk))
+		copy(k.nonce[:], sub.take(nonceSize))
+		if r.skipped == nil {
+			r.skipped = make(map[uint32]*messageKey)
+		}
+		r.skipped[g] = k
+	}
+	l.adopt(&sub)
+}
