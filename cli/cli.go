@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -94,6 +95,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		kong.Exit(func(c int) { panic(exited(c)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
+		kong.Vars{"systems": strings.Join(systems(), ",")},
 	)
 	if err != nil {
 		panic("the command line's grammar: " + err.Error())

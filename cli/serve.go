@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,13 @@ import (
 // drainTime is how long calls in flight may take to finish once a system is told to stop.
 const drainTime = 3 * time.Second
 
+// systems are what serve knows.
+func systems() []string {
+	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker"})
+}
+
 type serveCmd struct {
-	System   string `arg:"" help:"Which: ${enum}." enum:"ops,echo,null,null-engine,bus,bus-worker,bus-broker"`
+	System   string `arg:"" help:"Which: ${systems}." enum:"${systems}"`
 	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc or every." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`

@@ -9,13 +9,17 @@ import (
 )
 
 // Engines returns the names of the systems that work in their own process and are asked over stdin, instead of listening.
-func Engines() []string { return []string{"null-engine"} }
+func Engines() []string { return []string{"null-engine", "group", "group-floor"} }
 
 // Bench returns what the named engine answers with.
 func Bench(name string) (engine.Bench, error) {
 	switch name {
 	case "null-engine":
 		return nothing, nil
+	case "group":
+		return group, nil
+	case "group-floor":
+		return groupFloor, nil
 	}
 	return nil, fmt.Errorf("engine %q: want one of %s", name, strings.Join(Engines(), ", "))
 }

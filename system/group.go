@@ -1,0 +1,359 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"toll/system/mls"
+	"toll/wire/engine"
+)
+
+// groupText is what an application message says: as long as the text of the published benchmark, 70 bytes.
+const groupText = "This is a message of seventy bytes, about as long as a text in a chat."
+
+// A groupCase is a case of the benchmark group.
+type groupCase struct {
+	op      string // create_group, join_welcome, send_app_message, ingest_app_message, ingest_commit
+	members int    // beside the one that creates the group
+	first   bool   // the first message of an epoch, whose keys are still to be derived
+}
+
+// parseGroupCase reads a case's name: create_group/32, join_welcome, send_app_message/first.
+func parseGroupCase(name string) (groupCase, error) {
+	op, parameter, given := strings.Cut(name, "/")
+	c := groupCase{op: op, members: 1}
+	bad := fmt.Errorf("case %q is none of this engine", name)
+	switch op {
+	case "send_app_message":
+		if c.first = parameter == "first"; given && !c.first {
+			return c, bad
+		}
+		return c, nil
+	case "ingest_app_message":
+		if given {
+			return c, bad
+		}
+		return c, nil
+	case "create_group", "join_welcome", "ingest_commit":
+		if !given {
+			if op != "join_welcome" {
+				return c, bad
+			}
+			return c, nil
+		}
+	default:
+		return c, bad
+	}
+	n, err := strconv.Atoi(parameter)
+	if err != nil || n < 1 || n > 10_000 {
+		return c, bad
+	}
+	c.members = n
+	return c, nil
+}
+
+// group is the engine of system/mls. Whatever a case needs is made before its window; each call has a group of its own
+// where the operation uses one up.
+func group(_ context.Context, q engine.Question) (engine.Work, error) {
+	c, err := parseGroupCase(q.Case)
+	if err != nil {
+		return engine.Work{}, err
+	}
+	if q.Callers != 1 {
+		return engine.Work{}, fmt.Errorf("case %s: a group has one writer, so one caller; %d were asked for", q.Case, q.Callers)
+	}
+	b := &groupBench{groupCase: c, calls: q.Calls}
+	work := engine.Work{Collected: true, Check: b.check}
+	switch c.op {
+	case "create_group":
+		work.Call, err = b.create()
+	case "join_welcome":
+		work.Call, err = b.join()
+	case "send_app_message":
+		work.Call, err = b.send()
+	case "ingest_app_message":
+		work.Call, err = b.ingest()
+	case "ingest_commit":
+		work.Call, err = b.ingestCommit()
+	}
+	if err != nil {
+		return engine.Work{}, fmt.Errorf("case %s: %w", q.Case, err)
+	}
+	work.Close = quietHeap()
+	return work, nil
+}
+
+// preTouched is how much heap is there before a window begins, so that no page is new in it.
+const preTouched = 96 << 20
+
+// quietHeap touches the heap that a stretch will use and keeps the collector out of it. What it returns puts that back.
+func quietHeap() func() error {
+	old := debug.SetGCPercent(-1)
+	ballast := make([][]byte, preTouched>>16)
+	for i := range ballast {
+		ballast[i] = make([]byte, 1<<16)
+		for at := 0; at < 1<<16; at += 4096 {
+			ballast[i][at] = 1
+		}
+	}
+	runtime.KeepAlive(ballast)
+	return func() error {
+		debug.SetGCPercent(old)
+		return nil
+	}
+}
+
+type groupCall = func(context.Context, int, int, *engine.Parts) error
+
+// A groupBench makes the calls of one stretch and checks what came of them.
+type groupBench struct {
+	groupCase
+	calls  int
+	verify func(i int) error // looks into call i's result
+}
+
+func (b *groupBench) check() (int, error) {
+	for i := range b.calls {
+		if err := b.verify(i); err != nil {
+			return i, fmt.Errorf("call %d: %w", i, err)
+		}
+	}
+	return b.calls, nil
+}
+
+// groupClient is a client with its key package.
+type groupClient struct {
+	config mls.Config
+	bundle *mls.Bundle
+}
+
+func newGroupClient(name string) (groupClient, error) {
+	id, err := mls.NewIdentity(mls.X25519AES128, mls.Basic([]byte(name)))
+	if err != nil {
+		return groupClient{}, err
+	}
+	c := groupClient{config: mls.Config{Identity: id}}
+	c.bundle, err = c.config.NewKeyPackage()
+	return c, err
+}
+
+func newGroupClients(n int) ([]groupClient, error) {
+	out := make([]groupClient, n)
+	for i := range out {
+		var err error
+		if out[i], err = newGroupClient(fmt.Sprintf("member-%04d", i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// create times: a group of one, then one commit with an update path that adds everyone, and the welcome for them.
+func (b *groupBench) create() (groupCall, error) {
+	founder, err := newGroupClient("founder")
+	if err != nil {
+		return nil, err
+	}
+	invited, err := newGroupClients(b.members)
+	if err != nil {
+		return nil, err
+	}
+	packages := make([][]byte, len(invited))
+	for i, c := range invited {
+		packages[i] = c.bundle.Package.Marshal()
+	}
+	welcomes, authenticators := make([][]byte, b.calls), make([][]byte, b.calls)
+	b.verify = func(i int) error {
+		return joins(invited[i%len(invited)], welcomes[i], authenticators[i])
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		g, err := mls.Create(founder.config, nil)
+		if err != nil {
+			return err
+		}
+		adds := make([]mls.Proposal, len(packages))
+		for j, p := range packages {
+			k, err := mls.ParseKeyPackage(p)
+			if err != nil {
+				return err
+			}
+			adds[j] = mls.Add(k)
+		}
+		st, err := g.Commit(mls.CommitOptions{Proposals: adds})
+		if err != nil {
+			return err
+		}
+		if err := g.Accept(st); err != nil {
+			return err
+		}
+		welcomes[i], authenticators[i] = st.Welcome, g.EpochAuthenticator()
+		return nil
+	}, nil
+}
+
+// joins checks that a client can join with a welcome and is in the right epoch.
+func joins(c groupClient, welcome, authenticator []byte) error {
+	g, err := mls.Join(c.config, welcome, c.bundle, mls.JoinOptions{})
+	if err != nil {
+		return err
+	}
+	return sameEpoch(g, authenticator)
+}
+
+func sameEpoch(g *mls.Group, authenticator []byte) error {
+	if g == nil || !bytes.Equal(g.EpochAuthenticator(), authenticator) {
+		return errors.New("another epoch authenticator")
+	}
+	return nil
+}
+
+// found makes a group whose last added member joins it too.
+func found(members int) (founder, joiner *mls.Group, last groupClient, welcome []byte, err error) {
+	first, err := newGroupClient("founder")
+	if err != nil {
+		return nil, nil, last, nil, err
+	}
+	others, err := newGroupClients(members)
+	if err != nil {
+		return nil, nil, last, nil, err
+	}
+	if founder, err = mls.Create(first.config, nil); err != nil {
+		return nil, nil, last, nil, err
+	}
+	var o mls.CommitOptions
+	for _, c := range others {
+		o.Proposals = append(o.Proposals, mls.Add(c.bundle.Package))
+	}
+	st, err := founder.Commit(o)
+	if err != nil {
+		return nil, nil, last, nil, err
+	}
+	last = others[members-1]
+	if joiner, err = mls.Join(last.config, st.Welcome, last.bundle, mls.JoinOptions{}); err != nil {
+		return nil, nil, last, nil, err
+	}
+	return founder, joiner, last, st.Welcome, founder.Accept(st)
+}
+
+// join times: a welcome's bytes in, a group that has checked the whole tree out.
+func (b *groupBench) join() (groupCall, error) {
+	founder, _, last, welcome, err := found(b.members)
+	if err != nil {
+		return nil, err
+	}
+	joined := make([]*mls.Group, b.calls)
+	want := founder.EpochAuthenticator()
+	b.verify = func(i int) error { return sameEpoch(joined[i], want) }
+	return func(_ context.Context, _, i int, _ *engine.Parts) (err error) {
+		joined[i], err = mls.Join(last.config, welcome, last.bundle, mls.JoinOptions{})
+		return err
+	}, nil
+}
+
+// send times one message, of a group of two; the first of each group, or those after it.
+func (b *groupBench) send() (groupCall, error) {
+	n := 1
+	if b.first {
+		n = b.calls
+	}
+	senders, receivers := make([]*mls.Group, n), make([]*mls.Group, n)
+	for i := range n {
+		var err error
+		if senders[i], receivers[i], _, _, err = found(b.members); err != nil {
+			return nil, err
+		}
+	}
+	if !b.first {
+		if _, err := senders[0].Seal(nil, nil, []byte(groupText)); err != nil {
+			return nil, err
+		}
+	}
+	sent := make([][]byte, b.calls)
+	b.verify = func(i int) error { return reads(receivers[i%n], sent[i]) }
+	return func(_ context.Context, _, i int, _ *engine.Parts) (err error) {
+		sent[i], err = senders[i%n].Seal(nil, nil, []byte(groupText))
+		return err
+	}, nil
+}
+
+func reads(g *mls.Group, message []byte) error {
+	event, err := g.Open(message)
+	if err == nil && string(event.Application) != groupText {
+		err = fmt.Errorf("it says %.80q", event.Application)
+	}
+	return err
+}
+
+// ingest times the reading of one message after another, of a group of two.
+func (b *groupBench) ingest() (groupCall, error) {
+	sender, receiver, _, _, err := found(b.members)
+	if err != nil {
+		return nil, err
+	}
+	messages, texts := make([][]byte, b.calls), make([][]byte, b.calls)
+	opening, err := sender.Seal(nil, nil, []byte(groupText))
+	if err != nil {
+		return nil, err
+	}
+	if err := reads(receiver, opening); err != nil {
+		return nil, err
+	}
+	for i := range messages {
+		if messages[i], err = sender.Seal(nil, nil, []byte(groupText)); err != nil {
+			return nil, err
+		}
+	}
+	b.verify = func(i int) error {
+		if string(texts[i]) != groupText {
+			return fmt.Errorf("it says %.80q", texts[i])
+		}
+		return nil
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		event, err := receiver.Open(messages[i])
+		texts[i] = event.Application
+		return err
+	}, nil
+}
+
+// ingestCommit times the check and acceptance of another member's commit, with an update path; each is the next epoch's.
+func (b *groupBench) ingestCommit() (groupCall, error) {
+	founder, joiner, _, _, err := found(b.members)
+	if err != nil {
+		return nil, err
+	}
+	commits, authenticators, got := make([][]byte, b.calls), make([][]byte, b.calls), make([][]byte, b.calls)
+	for i := range commits {
+		st, err := founder.Commit(mls.CommitOptions{Proposals: []mls.Proposal{mls.SetExtensions()}})
+		if err != nil {
+			return nil, err
+		}
+		if err := founder.Accept(st); err != nil {
+			return nil, err
+		}
+		commits[i], authenticators[i] = st.Message, founder.EpochAuthenticator()
+	}
+	b.verify = func(i int) error {
+		if !bytes.Equal(got[i], authenticators[i]) {
+			return errors.New("another epoch authenticator")
+		}
+		return nil
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		event, err := joiner.Open(commits[i])
+		if err != nil {
+			return err
+		}
+		if err := joiner.Accept(event.Commit); err != nil {
+			return err
+		}
+		got[i] = joiner.EpochAuthenticator()
+		return nil
+	}, nil
+}
