@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdh"
@@ -10,6 +11,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"hash"
+	"slices"
 
 	"golang.org/x/crypto/chacha20poly1305"
 )
@@ -137,9 +139,9 @@ func (s *suite) newHash() hash.Hash {
 // mac writes HMAC(key, a || b) to out. Short messages, which are all but a few, are hashed from the stack.
 func (s *suite) mac(out, key, a, b []byte) {
 	if len(key) > s.block || len(a)+len(b) > stackMessage {
-		h := hmac.New(s.newHash, key)
-		h.Write(a)
-		h.Write(b)
+		// Copies, because what goes through an interface is on the heap, and with it every caller's buffer.
+		h := hmac.New(s.newHash, bytes.Clone(key))
+		h.Write(slices.Concat(a, b))
 		copy(out, h.Sum(nil))
 		return
 	}

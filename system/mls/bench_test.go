@@ -1,0 +1,45 @@
+package mls
+
+import "testing"
+
+// text is a message of seventy bytes.
+var text = []byte("This is a message of seventy bytes, about as long as a text in a chat.")
+
+func BenchmarkSeal(b *testing.B) {
+	all := newClients(b, X25519AES128, 2)
+	createGroup(b, all, CommitOptions{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := all[0].group.Seal(nil, nil, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	all := newClients(b, X25519AES128, 2)
+	createGroup(b, all, CommitOptions{})
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		m := must(all[0].group.Seal(nil, nil, text))(b)
+		b.StartTimer()
+		if _, err := all[1].group.Open(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestSealingAllocatesLittle holds the budget: a signature, the message, and two AES-GCM keys of two objects each.
+func TestSealingAllocatesLittle(t *testing.T) {
+	all := newClients(t, X25519AES128, 2)
+	createGroup(t, all, CommitOptions{})
+	n := testing.AllocsPerRun(200, func() { must(all[0].group.Seal(nil, nil, text))(t) })
+	if n > 7 {
+		t.Errorf("%v allocations to seal a message, want at most 7", n)
+	}
+	dst := make([]byte, 0, 4096)
+	if m := testing.AllocsPerRun(200, func() { must(all[0].group.Seal(dst, nil, text))(t) }); m >= n {
+		t.Errorf("%v allocations into a buffer that is large enough, %v without", m, n)
+	}
+}
