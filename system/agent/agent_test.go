@@ -287,7 +287,9 @@ func (j *judged) Handle(_ *agent.Context, m *envelope.Message) (any, error) {
 	return nil, errors.New("no")
 }
 
-func (j *judged) Judge(_ *agent.Context, m *envelope.Message, _ error) agent.Verdict { return j.verdicts[m.Type] }
+func (j *judged) Judge(_ *agent.Context, m *envelope.Message, _ error) agent.Verdict {
+	return j.verdicts[m.Type]
+}
 
 func TestStreams(t *testing.T) {
 	t.Parallel()
