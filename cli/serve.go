@@ -28,7 +28,7 @@ func systems() []string {
 
 type serveCmd struct {
 	System   string `arg:"" help:"Which: ${systems}." enum:"${systems}"`
-	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc or every." default:"" placeholder:"NAME"`
+	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
 	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
 	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
@@ -38,6 +38,9 @@ type serveCmd struct {
 	At       string `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
 	Own      bool   `help:"bus: a connection for each caller instead of one for all."`
 	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
+	MaxBody  int64  `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
+
+	MCP mcpFlags `embed:""`
 }
 
 // Help shows how it is used.
@@ -47,8 +50,12 @@ func (serveCmd) Help() string {
   toll serve ops --addr 127.0.0.1:8080
   toll serve ops --unix /run/user/1000/toll/ops.sock
   toll serve ops --envelope zap-rpc
+  toll serve ops --envelope mcp --addr 127.0.0.1:8080
+  toll serve ops --envelope mcp-stateful --tools 50 --max-sessions 1000
   toll serve echo
-  toll serve bus-worker --carrier direct --addr 0.0.0.0:7411`
+  toll serve bus-worker --carrier direct --addr 0.0.0.0:7411
+
+The mcp envelopes are at the path /mcp: mcp takes requests of 2026-07-28, and of earlier revisions without a session; mcp-stateful gives those a session; mcp-sse answers calls with a stream of events; mcp-nethttp is mcp on net/http; mcp-stdio speaks over stdin and stdout, a message a line, and prints no ready line.`
 }
 
 // ready is the first line that a contender prints.
@@ -68,7 +75,17 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if c.System == "bus" {
 		return c.busEngine(ctx, s)
 	}
-	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, Carrier: c.Carrier, At: c.At}
+	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, MaxBody: c.MaxBody, Carrier: c.Carrier, At: c.At}
+	if c.MaxBody < 0 {
+		return usage("--max-body: %d; want at least 1", c.MaxBody)
+	}
+	var err error
+	if cfg.MCP, err = c.MCP.config(c.Envelope); err != nil {
+		return err
+	}
+	if c.Envelope == stdio {
+		return c.serveStdio(ctx, s, cfg)
+	}
 	if c.Reply != "" {
 		data, err := os.ReadFile(c.Reply)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
@@ -25,7 +26,15 @@ type Config struct {
 
 	// PostQuantum refuses peers without the hybrid key exchange X25519MLKEM768.
 	PostQuantum bool
+
+	MCP MCP // how ops is served over the mcp envelopes
 }
+
+// MCP says how ops is served over MCP.
+type MCP = opserver.MCPConfig
+
+// MaxTools is the most tools that [MCP] may ask for.
+const MaxTools = 100_000
 
 // Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
 func Names() []string { return []string{"ops", "echo", "null"} }
@@ -84,7 +93,7 @@ func build(name string, cfg Config, oc opserver.Config) (s server, scheme string
 	}
 	switch name {
 	case "ops":
-		return buildOps(cfg.Envelope, oc)
+		return buildOps(cfg, oc)
 	case "echo":
 		return opserver.NewEcho(oc), "tcp", nil
 	case "null":
@@ -94,15 +103,22 @@ func build(name string, cfg Config, oc opserver.Config) (s server, scheme string
 }
 
 // Envelopes returns those that ops can be served over: REST and op-call over net/http, the same over our own HTTP loop,
-// ZAP-HTTP frames, ZAP-RPC frames.
-func Envelopes() []string { return []string{"rest", "rest-raw", "zap-http", "zap-rpc", "every"} }
+// ZAP-HTTP frames, ZAP-RPC frames, and MCP: without sessions, with them, with streams of events for replies, on net/http.
+// [ServeStream] has one more.
+func Envelopes() []string {
+	return []string{"rest", "rest-raw", "zap-http", "zap-rpc", "every", "mcp", "mcp-stateful", "mcp-sse", "mcp-nethttp"}
+}
 
-func buildOps(envelope string, oc opserver.Config) (s server, scheme string, err error) {
-	ops, err := opserver.NewRegistry(opserver.Note(), opserver.Tasks())
+func operations() (opserver.Registry, error) {
+	return opserver.NewRegistry(opserver.Note(), opserver.Tasks(), opserver.Blob())
+}
+
+func buildOps(cfg Config, oc opserver.Config) (s server, scheme string, err error) {
+	ops, err := operations()
 	if err != nil {
 		return nil, "", err
 	}
-	switch envelope {
+	switch cfg.Envelope {
 	case "", "rest":
 		return opserver.NewREST(oc, ops), "http", nil
 	case "rest-raw":
@@ -113,8 +129,24 @@ func buildOps(envelope string, oc opserver.Config) (s server, scheme string, err
 		return opserver.NewZAP(oc, ops), "tcp", nil
 	case "zap-rpc":
 		return opserver.NewZAPRPC(oc, ops), "tcp", nil
+	case "mcp", "mcp-stateful", "mcp-sse":
+		cfg.MCP.Sessions, cfg.MCP.Events = cfg.Envelope == "mcp-stateful", cfg.Envelope == "mcp-sse"
+		s, err = opserver.NewMCP(oc, ops, cfg.MCP)
+		return s, "http", err
+	case "mcp-nethttp":
+		s, err = opserver.NewMCPHTTP(oc, ops, cfg.MCP)
+		return s, "http", err
 	}
-	return nil, "", fmt.Errorf("envelope %q: want one of %s", envelope, strings.Join(Envelopes(), ", "))
+	return nil, "", fmt.Errorf("envelope %q: want one of %s", cfg.Envelope, strings.Join(Envelopes(), ", "))
+}
+
+// ServeStream serves ops over MCP on a byte stream, one message a line, until r ends.
+func ServeStream(ctx context.Context, cfg Config, r io.Reader, w io.Writer) error {
+	ops, err := operations()
+	if err != nil {
+		return err
+	}
+	return opserver.ServeMCPStream(ctx, opserver.Config{MaxBody: cfg.MaxBody}, ops, cfg.MCP, r, w)
 }
 
 func address(scheme string, a net.Addr) string {

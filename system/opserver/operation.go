@@ -1,12 +1,14 @@
 package opserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"unsafe"
 
 	"toll/wire/zap"
 )
@@ -18,6 +20,7 @@ type Operation struct {
 
 	call   func(ctx context.Context, decode func(in any) error) (any, error)
 	binary func(ctx context.Context, input, dst []byte) ([]byte, error)
+	json   func(ctx context.Context, input, dst []byte) ([]byte, error)
 	reads  bool  // it takes no input: REST calls it by GET
 	err    error // what is wrong with its types
 }
@@ -49,9 +52,27 @@ func Define[In, Out any](name, summary string, h func(ctx context.Context, in In
 		}
 		return outCodec.Append(dst, &out), nil
 	}
+	flatIn, flatOut := newFlat[In](), newFlat[Out]()
+	text := func(ctx context.Context, input, dst []byte) ([]byte, error) {
+		var in In
+		if !flatIn.decode(input, unsafe.Pointer(&in)) {
+			var err error
+			if in, err = decodeJSON[In](input); err != nil {
+				return dst, err
+			}
+		}
+		out, err := h(ctx, in)
+		if err != nil {
+			return dst, err
+		}
+		if dst, done := flatOut.append(dst, unsafe.Pointer(&out)); done {
+			return dst, nil
+		}
+		return appendJSON(dst, out)
+	}
 	in := reflect.TypeFor[In]()
 	return Operation{
-		Name: name, Summary: summary, Input: input, Output: output, call: call, binary: binary,
+		Name: name, Summary: summary, Input: input, Output: output, call: call, binary: binary, json: text,
 		reads: in.Kind() == reflect.Struct && in.NumField() == 0, err: errors.Join(inErr, outErr, inBinary, outBinary),
 	}
 }
@@ -66,6 +87,23 @@ func (o *Operation) Call(ctx context.Context, decode func(in any) error) (any, e
 // nothing of input.
 func (o *Operation) CallBinary(ctx context.Context, input, dst []byte) ([]byte, error) {
 	return o.binary(ctx, input, dst)
+}
+
+// CallJSON calls the operation with a JSON object and appends the JSON of its output to dst. The operation may keep nothing
+// of input.
+func (o *Operation) CallJSON(ctx context.Context, input, dst []byte) ([]byte, error) {
+	return o.json(ctx, input, dst)
+}
+
+// decodeJSON and appendJSON are functions of their own so that only who needs encoding/json pays for it.
+func decodeJSON[T any](input []byte) (v T, err error) {
+	err = decodeStrictly(bytes.NewReader(input), &v)
+	return v, err
+}
+
+func appendJSON(dst []byte, v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	return append(dst, body...), err
 }
 
 // A Registry holds the operations that a server offers.

@@ -1,0 +1,290 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+)
+
+// A peer is the client at the other end of a byte stream, such as a parent process: one message a line, both ways.
+type peer struct {
+	s    *Server
+	sess *session       // what earlier revisions keep between requests, and what of any revision is in progress
+	wg   sync.WaitGroup // of calls in progress
+	room chan struct{}  // holds one for each call in progress
+
+	mu     sync.Mutex
+	w      io.Writer // guarded by mu
+	buf    []byte    // guarded by mu
+	failed error     // guarded by mu: of a write; then there is nobody left to write to
+}
+
+// ServeStream answers messages that come as lines on r with lines on w, until r ends, ctx does or the server is closed.
+// Calls that are in progress when r ends are cancelled: nobody waits for their replies. It does not close r; when ctx ends
+// it returns after the read in progress.
+func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(s.ctx, cancel)()
+	p := &peer{s: s, w: w, room: make(chan struct{}, s.cfg.MaxCalls), sess: &session{rev: rev20251125}}
+	p.sess.level.Store(int32(levelOf([]byte("info"))))
+	err := p.read(ctx, bufio.NewReaderSize(r, 64<<10))
+	cancel()
+	p.sess.end()
+	p.wg.Wait()
+	if ctx.Err() != nil && err == nil {
+		err = context.Cause(ctx)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (p *peer) read(ctx context.Context, in *bufio.Reader) error {
+	var line []byte
+	for ctx.Err() == nil {
+		var whole bool
+		var err error
+		if line, whole, err = readLine(in, line[:0], p.s.cfg.MaxBody); err != nil {
+			return err
+		}
+		if !whole {
+			e := invalidRequest("a message of more than " + strconv.Itoa(p.s.cfg.MaxBody) + " bytes")
+			if err := p.send(appendError(nil, nil, e, p.sess.rev)); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := p.take(ctx, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLine reads a line, whole if it has at most that many bytes; of a longer one it drops the rest.
+func readLine(in *bufio.Reader, line []byte, most int) (_ []byte, whole bool, err error) {
+	whole = true
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > most+1 {
+			whole = false
+		}
+		if whole {
+			line = append(line, part...)
+		}
+		switch {
+		case err == nil:
+			return bytes.TrimRight(line, "\r\n"), whole, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && (len(line) > 0 || !whole):
+			return line, whole, nil // the last line needs no end
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+// take answers one line. The line's memory is used again, so what waits gets a copy.
+func (p *peer) take(ctx context.Context, line []byte) error {
+	if line[0] == '[' && p.sess.rev.batches() {
+		return p.batch(ctx, line)
+	}
+	x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
+	e := x.m.decode(line)
+	if e == nil {
+		e = p.place(x)
+	}
+	switch {
+	case e != nil && x.m.method != nil && x.m.id == nil && e.Code == CodeInvalidParams:
+		return nil // a notification has no answer, not even this one
+	case e != nil:
+		return p.send(appendError(nil, x.m.id, e, x.rev))
+	case x.m.method == nil:
+		p.sess.answered(&x.m)
+		return nil
+	case x.m.notification():
+		p.notified(x)
+		return nil
+	case string(x.m.method) == "subscriptions/listen" && x.rev.modern(), p.s.waits(x):
+		return p.start(ctx, bytes.Clone(line))
+	}
+	return p.answer(ctx, x)
+}
+
+// place finds out which revision a message is of: its own, or what initialize agreed on.
+func (p *peer) place(x *exchange) *Error {
+	if x.m.params.meta.version != nil && x.m.request() {
+		if !revisionOf(x.m.params.meta.version).modern() {
+			return unsupportedVersion(x.m.params.meta.version)
+		}
+		return x.modernMeta()
+	}
+	if x.m.request() && string(x.m.method) == "server/discover" {
+		return x.modernMeta() // only a client of 2026-07-28 asks, so say what its request lacks
+	}
+	if x.m.request() && string(x.m.method) == "initialize" {
+		if x.m.params.version == nil {
+			return refusedParams("initialize wants a protocolVersion")
+		}
+		x.rev = negotiate(x.m.params.version)
+		p.sess.rev, p.sess.capabilities = x.rev, bytes.Clone(x.m.params.capabilities)
+		p.follow()
+	}
+	return nil
+}
+
+// follow begins to tell a client of an earlier revision of changes.
+func (p *peer) follow() {
+	p.sess.mu.Lock()
+	began := p.sess.box != nil
+	p.sess.mu.Unlock()
+	changes := p.sess.mailbox()
+	if began || changes == nil {
+		return
+	}
+	p.s.sessions.follow(p.sess)
+	p.wg.Go(func() {
+		p.s.pump(context.Background(), changes, nil, p.send, func() error { return nil })
+		p.s.sessions.unfollow(p.sess)
+	})
+}
+
+func (p *peer) notified(x *exchange) {
+	if string(x.m.method) == "notifications/cancelled" && x.m.params.requestID != nil {
+		p.sess.cancel(x.m.params.requestID)
+	}
+}
+
+// answer answers a request on the goroutine that reads.
+func (p *peer) answer(ctx context.Context, x *exchange) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var e *Error
+	if p.buf, e = p.s.dispatch(ctx, x, p.buf[:0]); e != nil {
+		p.buf = appendError(p.buf[:0], x.m.id, e, x.rev)
+	}
+	p.buf = append(p.buf, '\n')
+	return p.write(p.buf)
+}
+
+// start answers a request that may take a while on a goroutine of its own. When there is no room for another, reading
+// waits.
+func (p *peer) start(ctx context.Context, line []byte) error {
+	x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
+	if e := x.m.decode(line); e != nil {
+		return p.send(appendError(nil, x.m.id, e, x.rev))
+	}
+	if e := p.place(x); e != nil {
+		return p.send(appendError(nil, x.m.id, e, x.rev))
+	}
+	select {
+	case p.room <- struct{}{}:
+	default:
+		e := &Error{Code: CodeInternalError, Message: fmt.Sprintf("%d calls are in progress; try again when one has ended", cap(p.room))}
+		return p.send(appendError(nil, x.m.id, e, x.rev))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	over := p.sess.started(x.m.id, cancel)
+	p.wg.Go(func() {
+		defer func() { <-p.room }()
+		defer cancel()
+		defer over()
+		if string(x.m.method) == "subscriptions/listen" {
+			p.listen(ctx, x)
+			return
+		}
+		body, e := p.s.dispatch(ctx, x, nil)
+		switch {
+		case ctx.Err() != nil: // cancelled: nothing more is said of it
+		case e != nil:
+			p.send(appendError(nil, x.m.id, e, x.rev))
+		default:
+			p.send(body)
+		}
+	})
+	return nil
+}
+
+func (p *peer) listen(ctx context.Context, x *exchange) {
+	l, e := p.s.listen(x)
+	if e != nil {
+		p.send(appendError(nil, x.m.id, e, x.rev))
+		return
+	}
+	defer p.s.streams.leave(l)
+	if p.send(l.acknowledged()) != nil || !p.s.pump(ctx, l.box, l, p.send, func() error { return nil }) {
+		return
+	}
+	for _, msg := range p.s.goodbye(l) {
+		p.send(msg)
+	}
+}
+
+// batch answers the messages of a batch, one after the other, with one line.
+func (p *peer) batch(ctx context.Context, line []byte) error {
+	parts, e := split(line, p.s.cfg.MaxBatch)
+	if e != nil {
+		return p.send(appendError(nil, nil, e, p.sess.rev))
+	}
+	all := []byte{'['}
+	for _, part := range parts {
+		x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
+		e := x.m.decode(part)
+		if e == nil && string(x.m.method) == "initialize" {
+			e = invalidRequest("initialize within a batch")
+		}
+		switch {
+		case e == nil && x.m.method == nil:
+			p.sess.answered(&x.m)
+			continue
+		case e == nil && x.m.notification():
+			p.notified(x)
+			continue
+		}
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		if e == nil {
+			all, e = p.s.dispatch(ctx, x, all)
+		}
+		if e != nil {
+			all = appendError(all, x.m.id, e, x.rev)
+		}
+	}
+	if len(all) == 1 {
+		return nil
+	}
+	return p.send(append(all, ']'))
+}
+
+// send writes one message as a line.
+func (p *peer) send(msg []byte) error {
+	if bytes.IndexByte(msg, '\n') >= 0 {
+		msg = compact(json.RawMessage(msg))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buf = append(append(p.buf[:0], msg...), '\n')
+	return p.write(p.buf)
+}
+
+// write writes whole lines. p.mu is held.
+func (p *peer) write(lines []byte) error {
+	if p.failed != nil {
+		return p.failed
+	}
+	if _, err := p.w.Write(lines); err != nil {
+		p.failed = fmt.Errorf("write to the client: %w", err)
+	}
+	return p.failed
+}

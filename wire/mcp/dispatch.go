@@ -1,0 +1,312 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// dispatch answers a request: it appends the whole response to dst. With an *Error the response is that error, and dst is
+// as it was.
+func (s *Server) dispatch(ctx context.Context, x *exchange, dst []byte) (_ []byte, e *Error) {
+	start := len(dst)
+	defer func() {
+		if r := recover(); r != nil {
+			dst, e = dst[:start], &Error{Code: CodeInternalError, Message: "Internal error"}
+		}
+	}()
+	if string(x.m.method) == "tools/call" {
+		return s.callTool(ctx, x, dst)
+	}
+	c := s.catalog.Load()
+	switch method := string(x.m.method); {
+	case method == "tools/list" && c.hadTools:
+		return page(s, x, dst, c.tools)
+	case method == "resources/list" && c.hadResources:
+		return page(s, x, dst, c.resources)
+	case method == "resources/templates/list" && c.hadResources:
+		return page(s, x, dst, c.templates)
+	case method == "prompts/list" && c.hadPrompts:
+		return page(s, x, dst, c.prompts)
+	case method == "resources/read" && c.hadResources:
+		return s.read(ctx, x, c, dst)
+	case method == "prompts/get" && c.hadPrompts:
+		return s.prompt(ctx, x, c, dst)
+	case method == "completion/complete" && (c.hadPrompts || c.hadResources):
+		return s.complete(ctx, x, c, dst)
+	case x.rev.modern():
+		return s.modernOnly(x, c, dst)
+	}
+	return s.legacyOnly(x, c, dst)
+}
+
+func (s *Server) modernOnly(x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	if string(x.m.method) != "server/discover" {
+		return dst, methodNotFound(x.m.method)
+	}
+	return s.result(dst, x, true, struct {
+		Supported    []string `json:"supportedVersions"`
+		Capabilities any      `json:"capabilities"`
+		Instructions string   `json:"instructions,omitempty"`
+	}{revisions(), s.capabilities(x, c), s.cfg.Instructions})
+}
+
+func (s *Server) legacyOnly(x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	switch method := string(x.m.method); {
+	case method == "initialize":
+		return s.result(dst, x, false, struct {
+			Version      string `json:"protocolVersion"`
+			Capabilities any    `json:"capabilities"`
+			Server       any    `json:"serverInfo"`
+			Instructions string `json:"instructions,omitempty"`
+		}{x.rev.String(), s.capabilities(x, c), s.info(), s.cfg.Instructions})
+	case method == "ping":
+		return append(appendResult(dst, x.m.id), "{}}"...), nil
+	case x.sess == nil:
+	case method == "logging/setLevel":
+		level := levelOf(x.m.params.level)
+		if level < 0 {
+			return dst, refusedParams("no log level " + clip(x.m.params.level))
+		}
+		x.sess.setLevel(level)
+		return append(appendResult(dst, x.m.id), "{}}"...), nil
+	case method == "resources/subscribe" && c.hadResources:
+		return s.subscribe(x, c, dst)
+	case method == "resources/unsubscribe" && c.hadResources:
+		if x.m.params.uri == nil {
+			return dst, refusedParams("no uri")
+		}
+		x.sess.unsubscribe(string(x.m.params.uri))
+		return append(appendResult(dst, x.m.id), "{}}"...), nil
+	}
+	return dst, methodNotFound(x.m.method)
+}
+
+func (s *Server) subscribe(x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	if x.m.params.uri == nil {
+		return dst, refusedParams("no uri")
+	}
+	if !c.hasResource(string(x.m.params.uri)) {
+		return dst, notFound(x)
+	}
+	if !x.sess.subscribe(string(x.m.params.uri), s.cfg.MaxResources) {
+		return dst, refusedParams("too many subscriptions")
+	}
+	return append(appendResult(dst, x.m.id), "{}}"...), nil
+}
+
+// capabilities is what the server offers to the client of x.
+func (s *Server) capabilities(x *exchange, c *catalog) map[string]any {
+	// Without a session or a stream of changes there is no way to tell a legacy client of a change.
+	tells := x.rev.modern() || x.sess != nil
+	all := map[string]any{}
+	if c.hadTools {
+		all["tools"] = map[string]any{"listChanged": tells}
+	}
+	if c.hadPrompts {
+		all["prompts"] = map[string]any{"listChanged": tells}
+	}
+	if c.hadResources {
+		all["resources"] = map[string]any{"listChanged": tells, "subscribe": tells}
+	}
+	if c.hadPrompts || c.hadResources {
+		all["completions"] = struct{}{}
+	}
+	if tells {
+		all["logging"] = struct{}{}
+	}
+	return all
+}
+
+// result appends a response with v, an object, as its result.
+func (s *Server) result(dst []byte, x *exchange, keeps bool, v any) ([]byte, *Error) {
+	raw, err := encode(v)
+	if err != nil || len(raw) < 2 || raw[0] != '{' {
+		return dst, &Error{Code: CodeInternalError, Message: "Internal error"}
+	}
+	dst = append(appendResult(dst, x.m.id), raw[:len(raw)-1]...)
+	return s.finish(dst, x, keeps), nil
+}
+
+// finish closes a result and its response; one that a client may keep for a while says so.
+func (s *Server) finish(dst []byte, x *exchange, keeps bool) []byte {
+	if x.rev.modern() {
+		dst = append(dst, `,"resultType":"complete"`...)
+		if keeps {
+			dst = append(dst, s.ttl...)
+		}
+		dst = append(dst, s.identity...)
+	}
+	return append(dst, "}}"...)
+}
+
+func page[T any](s *Server, x *exchange, dst []byte, list index[T]) ([]byte, *Error) {
+	p, ok := list.page(x.m.params.cursor, s.cfg.PageSize)
+	if !ok && x.m.params.cursor != nil {
+		return dst, refusedParams("no such cursor; begin the list again")
+	}
+	dst = append(appendResult(dst, x.m.id), '{')
+	if p == nil { // nothing was ever added: resources without templates, or the other way round
+		p = []byte(`"` + emptyList(x.m.method) + `":[]`)
+	}
+	return s.finish(append(dst, p...), x, true), nil
+}
+
+func emptyList(method []byte) string {
+	if string(method) == "resources/templates/list" {
+		return "resourceTemplates"
+	}
+	return "resources"
+}
+
+func (s *Server) read(ctx context.Context, x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	if x.m.params.uri == nil {
+		return dst, refusedParams("no uri")
+	}
+	call, e := newCall(x)
+	if e != nil {
+		return dst, e
+	}
+	contents, err := c.read(ctx, call, string(x.m.params.uri))
+	if errors.Is(err, ErrNotFound) {
+		return dst, notFound(x)
+	}
+	if err != nil {
+		return s.failed(dst, x, err)
+	}
+	none := ""
+	for i := range contents {
+		if contents[i].Text == nil && contents[i].Blob == nil {
+			contents[i].Text = &none
+		}
+	}
+	raw, err := encode(contents)
+	if err != nil || len(contents) == 0 {
+		return dst, &Error{Code: CodeInternalError, Message: "Internal error"}
+	}
+	dst = append(append(appendResult(dst, x.m.id), `{"contents":`...), raw...)
+	if x.rev.modern() { // what a resource holds may change at any time and may be for this client alone
+		dst = append(dst, `,"resultType":"complete","ttlMs":0,"cacheScope":"private"`...)
+		dst = append(dst, s.identity...)
+	}
+	return append(dst, "}}"...), nil
+}
+
+func (c *catalog) read(ctx context.Context, call *Call, uri string) ([]ResourceContent, error) {
+	if r := c.resources.byKey[uri]; r != nil {
+		return r.Read(ctx, call)
+	}
+	for _, t := range c.templates.items {
+		if values, ok := t.match(uri); ok {
+			return t.Read(ctx, call, values)
+		}
+	}
+	return nil, ErrNotFound
+}
+
+func (c *catalog) hasResource(uri string) bool {
+	if c.resources.byKey[uri] != nil {
+		return true
+	}
+	for _, t := range c.templates.items {
+		if _, ok := t.match(uri); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func notFound(x *exchange) *Error {
+	e := refusedParams("resource not found")
+	if !x.rev.modern() {
+		e.Code = codeResourceNotFound
+	}
+	e.Message, e.Data = "Resource not found", mustJSON(map[string]string{"uri": clip(x.m.params.uri)})
+	return e
+}
+
+// failed turns the error of a resource or a prompt into a response.
+func (s *Server) failed(dst []byte, x *exchange, err error) ([]byte, *Error) {
+	if n, ok := errors.AsType[*needed](err); ok {
+		return s.appendNeeded(dst, x, n), nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return dst, e
+	}
+	return dst, &Error{Code: CodeInternalError, Message: "Internal error: " + err.Error()}
+}
+
+func (s *Server) prompt(ctx context.Context, x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	p := c.prompts.byKey[string(x.m.params.name)]
+	if p == nil {
+		return dst, refusedParams("no prompt " + clip(x.m.params.name))
+	}
+	arguments := map[string]string{}
+	if raw := x.m.params.arguments; raw != nil && json.Unmarshal(raw, &arguments) != nil {
+		return dst, refusedParams("a prompt's arguments are strings")
+	}
+	for _, a := range p.Arguments {
+		if _, there := arguments[a.Name]; a.Required && !there {
+			return dst, refusedParams("argument " + a.Name + " is missing")
+		}
+	}
+	call, e := newCall(x)
+	if e != nil {
+		return dst, e
+	}
+	result, err := p.Get(ctx, call, arguments)
+	if err != nil {
+		return s.failed(dst, x, err)
+	}
+	return s.result(dst, x, false, result)
+}
+
+// maxValues bounds a completion (every revision: at most 100 values).
+const maxValues = 100
+
+func (s *Server) complete(ctx context.Context, x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
+	var ref struct{ Type, Name, URI string }
+	var argument struct{ Name, Value *string }
+	var others struct{ Arguments map[string]string }
+	if json.Unmarshal(x.m.params.ref, &ref) != nil || json.Unmarshal(x.m.params.argument, &argument) != nil ||
+		argument.Name == nil || argument.Value == nil {
+		return dst, refusedParams("want ref and argument with name and value")
+	}
+	if raw := x.m.params.context; raw != nil && json.Unmarshal(raw, &others) != nil {
+		return dst, refusedParams("context.arguments are strings")
+	}
+	var propose func(ctx context.Context, name, value string, others map[string]string) ([]string, error)
+	switch ref.Type {
+	case "ref/prompt":
+		p := c.prompts.byKey[ref.Name]
+		if p == nil {
+			return dst, refusedParams("no prompt " + clip([]byte(ref.Name)))
+		}
+		propose = p.Complete
+	case "ref/resource":
+		t := c.templates.byKey[ref.URI]
+		if t == nil && c.resources.byKey[ref.URI] == nil {
+			return dst, notFound(x)
+		}
+		if t != nil {
+			propose = t.Complete
+		}
+	default:
+		return dst, refusedParams("ref is ref/prompt or ref/resource")
+	}
+	values := []string{}
+	if propose != nil {
+		found, err := propose(ctx, *argument.Name, *argument.Value, others.Arguments)
+		if err != nil {
+			return s.failed(dst, x, err)
+		}
+		values = append(values, found...)
+	}
+	total := len(values)
+	type completion struct {
+		Values  []string `json:"values"`
+		Total   int      `json:"total"`
+		HasMore bool     `json:"hasMore"`
+	}
+	return s.result(dst, x, false, map[string]any{"completion": completion{values[:min(total, maxValues)], total, total > maxValues}})
+}

@@ -1,0 +1,312 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A Head is what the server needs of an HTTP request's head. Add fills it in; its bytes are the caller's.
+type Head struct {
+	Method string
+
+	host, origin, contentType, accept      []byte
+	version, method, name, session, lastID []byte
+	params                                 []Param // Mcp-Param-…
+	seen                                   uint16
+	repeated                               string // a header that must be there once and came again
+}
+
+// A Param is a header Mcp-Param-Name.
+type Param struct{ Name, Value []byte }
+
+// Reset makes the head fit for another request.
+func (h *Head) Reset(method string) { *h = Head{Method: method, params: h.params[:0]} }
+
+// maxParams bounds the Mcp-Param headers of a request.
+const maxParams = 64
+
+// Add takes one header line. The value is taken without white space around it (RFC 9110 §5.5).
+func (h *Head) Add(name, value []byte) {
+	var to *[]byte
+	var bit uint16
+	switch len(name) {
+	case len("host"):
+		to, bit = pick(name, "host", &h.host, 1)
+	case len("origin"): // and accept
+		if to, bit = pick(name, "origin", &h.origin, 2); to == nil {
+			to, bit = pick(name, "accept", &h.accept, 0)
+		}
+	case len("content-type"):
+		to, bit = pick(name, "content-type", &h.contentType, 4)
+	case len("mcp-protocol-version"):
+		to, bit = pick(name, "mcp-protocol-version", &h.version, 8)
+	case len("mcp-method"):
+		to, bit = pick(name, "mcp-method", &h.method, 16)
+	case len("mcp-name"):
+		to, bit = pick(name, "mcp-name", &h.name, 32)
+	case len("mcp-session-id"):
+		to, bit = pick(name, "mcp-session-id", &h.session, 64)
+	case len("last-event-id"):
+		to, bit = pick(name, "last-event-id", &h.lastID, 128)
+	}
+	value = bytes.Trim(value, " \t")
+	switch {
+	case to == nil:
+		h.param(name, value)
+	case h.seen&bit != 0 && !bytes.Equal(*to, value):
+		h.repeated = string(name)
+	case bit == 0 && *to != nil: // a list may come in several lines (RFC 9110 §5.3)
+		*to = bytes.Join([][]byte{*to, value}, []byte(", "))
+	default:
+		*to = value
+		h.seen |= bit
+	}
+}
+
+func pick(name []byte, want string, to *[]byte, bit uint16) (*[]byte, uint16) {
+	if foldEqual(name, want) {
+		return to, bit
+	}
+	return nil, 0
+}
+
+// foldEqual compares a header's name with one in lower case.
+func foldEqual(name []byte, lower string) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+const paramPrefix = "mcp-param-"
+
+func (h *Head) param(name, value []byte) {
+	if len(name) <= len(paramPrefix) || !foldEqual(name[:len(paramPrefix)], paramPrefix) {
+		return
+	}
+	name = name[len(paramPrefix):]
+	for _, p := range h.params {
+		if bytes.EqualFold(p.Name, name) && !bytes.Equal(p.Value, value) {
+			h.repeated = paramPrefix + string(name)
+		}
+	}
+	if len(h.params) == maxParams {
+		h.repeated = paramPrefix + "…"
+		return
+	}
+	h.params = append(h.params, Param{name, value})
+}
+
+// agree holds a request of 2026-07-28 against its headers (streamable HTTP, Server Validation).
+func (h *Head) agree(m *message) *Error {
+	switch {
+	case h.repeated != "":
+		return headerMismatch("%s came twice with different values", h.repeated)
+	case h.version == nil:
+		return headerMismatch("no MCP-Protocol-Version")
+	case m.params.meta.version != nil && !bytes.Equal(h.version, m.params.meta.version):
+		return headerMismatch("MCP-Protocol-Version is %q and _meta says %q", clip(h.version), clip(m.params.meta.version))
+	case h.method == nil:
+		return headerMismatch("no Mcp-Method")
+	case !bytes.Equal(h.method, m.method):
+		return headerMismatch("Mcp-Method is %q and the body's method %q", clip(h.method), clip(m.method))
+	}
+	var want []byte
+	switch string(m.method) {
+	case "tools/call", "prompts/get":
+		want = m.params.name
+	case "resources/read":
+		want = m.params.uri
+	default:
+		return nil
+	}
+	if h.name == nil {
+		return headerMismatch("no Mcp-Name")
+	}
+	name, ok := headerValue(h.name)
+	if !ok {
+		return headerMismatch("Mcp-Name is no valid header value")
+	}
+	if want != nil && !bytes.Equal(name, want) {
+		return headerMismatch("Mcp-Name is %q and the body says %q", clip(name), clip(want))
+	}
+	return nil
+}
+
+// headerValue returns what a header's value says: itself, or what stands in base64 between =?base64? and ?=.
+func headerValue(v []byte) (_ []byte, ok bool) {
+	for _, c := range v {
+		if (c < ' ' || c > '~') && c != '\t' {
+			return nil, false
+		}
+	}
+	inner, wrapped := bytes.CutPrefix(v, []byte("=?base64?"))
+	if wrapped {
+		inner, wrapped = bytes.CutSuffix(inner, []byte("?="))
+	}
+	if !wrapped {
+		return v, true
+	}
+	out, err := base64.StdEncoding.Strict().AppendDecode(nil, inner)
+	return out, err == nil && !bytes.ContainsAny(inner, "\r\n")
+}
+
+// A mirrored parameter of a tool is one whose value a client repeats in a header (x-mcp-header).
+type mirrored struct {
+	header string
+	path   []string
+	kind   string // string, integer or boolean
+}
+
+// agree holds the arguments of a call against the headers that mirror them.
+func (p *mirrored) agree(h *Head, arguments []byte) *Error {
+	var header []byte
+	for _, have := range h.params {
+		if strings.EqualFold(string(have.Name), p.header) {
+			header = have.Value
+		}
+	}
+	raw := find(arguments, p.path...)
+	if raw == nil || string(raw) == "null" {
+		if header != nil {
+			return headerMismatch("Mcp-Param-%s is there and its argument is not", p.header)
+		}
+		return nil
+	}
+	if header == nil {
+		return headerMismatch("no Mcp-Param-%s", p.header)
+	}
+	value, ok := headerValue(header)
+	if !ok {
+		return headerMismatch("Mcp-Param-%s is no valid header value", p.header)
+	}
+	if !p.same(value, raw) {
+		return headerMismatch("Mcp-Param-%s does not match its argument", p.header)
+	}
+	return nil
+}
+
+// same compares a header's value with the argument's JSON; integers by their number.
+func (p *mirrored) same(value, raw []byte) bool {
+	switch {
+	case raw[0] == '"':
+		s := scanner{b: raw}
+		t, err := s.text()
+		return err == nil && bytes.Equal(t, value)
+	case p.kind == "integer":
+		a, errA := strconv.ParseFloat(string(value), 64)
+		b, errB := strconv.ParseFloat(string(raw), 64)
+		return errA == nil && errB == nil && a == b
+	}
+	return bytes.Equal(value, raw)
+}
+
+// allowed holds Host and Origin against DNS rebinding and requests from other sites' pages. A page can't make a browser
+// send an address literal or localhost as Host for its own name, so those, and the names in cfg, are served. Origin may be
+// the server's own, on the loopback address, or one of those in cfg.
+func (s *Server) allowed(h *Head) bool {
+	if s.cfg.AnyHost {
+		return true
+	}
+	if h.repeated != "" && (foldEqual([]byte(h.repeated), "host") || foldEqual([]byte(h.repeated), "origin")) {
+		return false
+	}
+	if h.host != nil && !s.hostAllowed(h.host) {
+		return false
+	}
+	if h.origin == nil {
+		return true
+	}
+	for _, o := range s.cfg.Origins {
+		if strings.EqualFold(o, string(h.origin)) {
+			return true
+		}
+	}
+	u, err := url.Parse(string(h.origin))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false
+	}
+	return strings.EqualFold(u.Host, string(h.host)) || loopback(u.Hostname())
+}
+
+func (s *Server) hostAllowed(host []byte) bool {
+	if bytes.HasPrefix(host, []byte("127.0.0.1:")) {
+		return true
+	}
+	name := string(host)
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if loopback(name) || net.ParseIP(name) != nil {
+		return true
+	}
+	for _, h := range s.cfg.Hosts {
+		if strings.EqualFold(h, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// takes reports whether an Accept header admits a media type; no header admits all (RFC 9110 §12.5.1).
+func takes(accept []byte, kind, sub string) bool {
+	if accept == nil {
+		return true
+	}
+	for len(accept) > 0 {
+		item := accept
+		if i := bytes.IndexByte(accept, ','); i >= 0 {
+			item, accept = accept[:i], accept[i+1:]
+		} else {
+			accept = nil
+		}
+		item, weight, _ := bytes.Cut(item, []byte(";"))
+		if refusedByWeight(weight) {
+			continue
+		}
+		item = bytes.TrimSpace(item)
+		slash := bytes.IndexByte(item, '/')
+		if slash < 0 {
+			continue
+		}
+		if k, s := item[:slash], item[slash+1:]; foldEqual(k, kind) && (foldEqual(s, sub) || string(s) == "*") || string(item) == "*/*" {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedByWeight reports whether parameters say q=0.
+func refusedByWeight(parameters []byte) bool {
+	for p := range bytes.SplitSeq(parameters, []byte(";")) {
+		if v, ok := bytes.CutPrefix(bytes.ToLower(bytes.TrimSpace(p)), []byte("q=")); ok {
+			q, err := strconv.ParseFloat(string(v), 64)
+			return err == nil && q == 0
+		}
+	}
+	return false
+}
+
+// isJSON reports whether a Content-Type says JSON.
+func isJSON(contentType []byte) bool {
+	media, _, _ := bytes.Cut(contentType, []byte(";"))
+	return foldEqual(bytes.TrimSpace(media), "application/json")
+}
