@@ -22,7 +22,9 @@ type Call struct {
 }
 
 // NewCall makes a call of an operation of to, on behalf of from. Body is the caller's to set.
-func NewCall(to, from, op string) *Call { return &Call{Request: frame.Request{To: to, From: from, Op: op}} }
+func NewCall(to, from, op string) *Call {
+	return &Call{Request: frame.Request{To: to, From: from, Op: op}}
+}
 
 // AppendRequest appends the request as call id; with Reply it makes a Call a mux.Exchange.
 func (c *Call) AppendRequest(dst []byte, id uint32) []byte { return c.Request.Append(dst, id) }
