@@ -61,10 +61,11 @@ func (p *peer) read(ctx context.Context, in *bufio.Reader) error {
 			}
 			continue
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
+		said := bytes.TrimSpace(line)
+		if len(said) == 0 {
 			continue
 		}
-		if err := p.take(ctx, line); err != nil {
+		if err := p.take(ctx, said); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,7 @@ func readLine(in *bufio.Reader, line []byte, most int) (_ []byte, whole bool, er
 // take answers one line. The line's memory is used again, so what waits gets a copy.
 func (p *peer) take(ctx context.Context, line []byte) error {
 	if line[0] == '[' && p.sess.rev.batches() {
-		return p.batch(ctx, line)
+		return p.batch(ctx, bytes.Clone(line))
 	}
 	x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
 	e := x.m.decode(line)
@@ -177,8 +178,18 @@ func (p *peer) answer(ctx context.Context, x *exchange) error {
 	return p.write(p.buf)
 }
 
-// start answers a request that may take a while on a goroutine of its own. When there is no room for another, reading
-// waits.
+// enter makes room for a call on a goroutine of its own, or says that there is none.
+func (p *peer) enter() *Error {
+	select {
+	case p.room <- struct{}{}:
+		return nil
+	default:
+		return &Error{Code: CodeInternalError, Message: fmt.Sprintf("%d calls are in progress; try again when one has ended", cap(p.room))}
+	}
+}
+
+// start answers a request that may take a while on a goroutine of its own: the one that reads must go on, for a
+// cancellation or an answer to a question.
 func (p *peer) start(ctx context.Context, line []byte) error {
 	x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
 	if e := x.m.decode(line); e != nil {
@@ -187,10 +198,7 @@ func (p *peer) start(ctx context.Context, line []byte) error {
 	if e := p.place(x); e != nil {
 		return p.send(appendError(nil, x.m.id, e, x.rev))
 	}
-	select {
-	case p.room <- struct{}{}:
-	default:
-		e := &Error{Code: CodeInternalError, Message: fmt.Sprintf("%d calls are in progress; try again when one has ended", cap(p.room))}
+	if e := p.enter(); e != nil {
 		return p.send(appendError(nil, x.m.id, e, x.rev))
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -233,38 +241,51 @@ func (p *peer) listen(ctx context.Context, x *exchange) {
 // batch answers the messages of a batch, one after the other, with one line.
 func (p *peer) batch(ctx context.Context, line []byte) error {
 	parts, e := split(line, p.s.cfg.MaxBatch)
+	if e == nil {
+		e = p.enter()
+	}
 	if e != nil {
 		return p.send(appendError(nil, nil, e, p.sess.rev))
 	}
-	all := []byte{'['}
-	for _, part := range parts {
-		x := &exchange{s: p.s, rev: p.sess.rev, sess: p.sess, out: p}
-		e := x.m.decode(part)
-		if e == nil && string(x.m.method) == "initialize" {
-			e = invalidRequest("initialize within a batch")
-		}
-		switch {
-		case e == nil && x.m.method == nil:
-			p.sess.answered(&x.m)
-			continue
-		case e == nil && x.m.notification():
-			p.notified(x)
-			continue
+	rev := p.sess.rev // the session's is the reading goroutine's to change
+	p.wg.Go(func() {
+		defer func() { <-p.room }()
+		all := []byte{'['}
+		for _, part := range parts {
+			all = p.batched(ctx, part, rev, all)
 		}
 		if len(all) > 1 {
-			all = append(all, ',')
+			p.send(append(all, ']'))
 		}
-		if e == nil {
-			all, e = p.s.dispatch(ctx, x, all)
-		}
-		if e != nil {
-			all = appendError(all, x.m.id, e, x.rev)
-		}
+	})
+	return nil
+}
+
+// batched answers one message of a batch, appending to the reply if it has an answer.
+func (p *peer) batched(ctx context.Context, part []byte, rev revision, all []byte) []byte {
+	x := &exchange{s: p.s, rev: rev, sess: p.sess, out: p}
+	e := x.m.decode(part)
+	if e == nil && string(x.m.method) == "initialize" {
+		e = invalidRequest("initialize within a batch")
 	}
-	if len(all) == 1 {
-		return nil
+	switch {
+	case e == nil && x.m.method == nil:
+		p.sess.answered(&x.m)
+		return all
+	case e == nil && x.m.notification():
+		p.notified(x)
+		return all
 	}
-	return p.send(append(all, ']'))
+	if len(all) > 1 {
+		all = append(all, ',')
+	}
+	if e == nil {
+		all, e = p.s.dispatch(ctx, x, all)
+	}
+	if e != nil {
+		all = appendError(all, x.m.id, e, x.rev)
+	}
+	return all
 }
 
 // send writes one message as a line.
