@@ -138,7 +138,8 @@ func (p *peer) place(x *exchange) *Error {
 			return refusedParams("initialize wants a protocolVersion")
 		}
 		x.rev = negotiate(x.m.params.version)
-		p.sess.rev, p.sess.capabilities = x.rev, bytes.Clone(x.m.params.capabilities)
+		p.sess.rev = x.rev // read by this goroutine alone
+		p.sess.introduced(x.m.params.capabilities)
 		p.follow()
 	}
 	return nil

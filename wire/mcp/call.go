@@ -31,7 +31,7 @@ func (x *exchange) capabilities() []byte {
 	case x.rev.modern():
 		return x.m.params.meta.capabilities
 	case x.sess != nil:
-		return x.sess.capabilities
+		return x.sess.capabilities()
 	}
 	return nil
 }

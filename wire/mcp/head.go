@@ -242,19 +242,20 @@ func (s *Server) allowed(h *Head) bool {
 }
 
 func (s *Server) hostAllowed(host []byte) bool {
-	if bytes.HasPrefix(host, []byte("127.0.0.1:")) {
-		return true
+	name := host
+	switch i := bytes.LastIndexByte(host, ':'); {
+	case len(host) > 0 && host[0] == '[':
+		if end := bytes.IndexByte(host, ']'); end > 0 {
+			name = host[1:end]
+		}
+	case i >= 0:
+		name = host[:i]
 	}
-	name := string(host)
-	if h, _, err := net.SplitHostPort(name); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if loopback(name) || net.ParseIP(name) != nil {
+	if string(name) == "127.0.0.1" || foldEqual(name, "localhost") || net.ParseIP(string(name)) != nil {
 		return true
 	}
 	for _, h := range s.cfg.Hosts {
-		if strings.EqualFold(h, name) {
+		if strings.EqualFold(h, string(name)) {
 			return true
 		}
 	}

@@ -29,14 +29,14 @@ type sessions struct {
 
 // A session is one client's, from its initialize to its DELETE or until it has been idle for too long.
 type session struct {
-	id           string
-	rev          revision
-	capabilities []byte
-	last         atomic.Int64 // when it was used, in Unix nanoseconds
-	busy         atomic.Int32 // requests in progress and streams open; such a session is not idle
-	level        atomic.Int32
+	id    string
+	rev   revision
+	last  atomic.Int64 // when it was used, in Unix nanoseconds
+	busy  atomic.Int32 // requests in progress and streams open; such a session is not idle
+	level atomic.Int32
 
 	mu      sync.Mutex
+	able    []byte                        // guarded by mu: the client's capabilities
 	over    bool                          // guarded by mu
 	box     *box                          // guarded by mu: changes that the client wants to hear of; nil until it wants any
 	uris    map[string]struct{}           // guarded by mu: resources it subscribed to
@@ -53,7 +53,7 @@ func (ss *sessions) init(cfg Config) {
 func (ss *sessions) begin(rev revision, capabilities []byte) (*session, *Error) {
 	var random [18]byte
 	rand.Read(random[:])
-	one := &session{id: base64.RawURLEncoding.EncodeToString(random[:]), rev: rev, capabilities: slices.Clone(capabilities)}
+	one := &session{id: base64.RawURLEncoding.EncodeToString(random[:]), rev: rev, able: slices.Clone(capabilities)}
 	one.level.Store(int32(levelOf([]byte("info"))))
 	one.touch()
 	ss.mu.Lock()
@@ -191,6 +191,20 @@ func (s *session) end() {
 	if s.box != nil {
 		s.box.close()
 	}
+}
+
+// capabilities returns what the client said that it can do.
+func (s *session) capabilities() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.able
+}
+
+// introduced notes what the client of a byte stream says that it can do.
+func (s *session) introduced(capabilities []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.able = slices.Clone(capabilities)
 }
 
 func (s *session) leastLevel() int    { return int(s.level.Load()) }
