@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toll/contender"
@@ -18,6 +19,9 @@ type contenderCmd struct {
 	Check contenderCheckCmd `cmd:"" help:"Say in plain words what of a contender does not conform."`
 	Run   contenderRunCmd   `cmd:"" help:"Measure contenders among themselves; the first is the baseline."`
 }
+
+// everyPeer stands for all contenders below --peers.
+const everyPeer = "all"
 
 // findContender loads a manifest by its path, or by its name below peers.
 func findContender(peers, what string) (contender.Manifest, error) {
@@ -35,6 +39,13 @@ func findContender(peers, what string) (contender.Manifest, error) {
 
 func findContenders(peers string, names []string) ([]contender.Manifest, error) {
 	var out []contender.Manifest
+	if slices.Equal(names, []string{everyPeer}) {
+		found, errs := contender.Find([]string{peers})
+		if err := errors.Join(errs...); err != nil {
+			return nil, exit(exitUsage, err)
+		}
+		return found, nil
+	}
 	for _, n := range names {
 		m, err := findContender(peers, n)
 		if err != nil {
@@ -66,7 +77,7 @@ func (c *contenderListCmd) Run(s *streams) error {
 }
 
 type contenderBuildCmd struct {
-	Names []string `arg:"" help:"Names below --peers, folders or manifests."`
+	Names []string `arg:"" help:"Names below --peers, folders or manifests; all = everything below --peers."`
 	Peers string   `help:"Folder of contenders." default:"peers"`
 }
 
@@ -77,7 +88,12 @@ func (c *contenderBuildCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	for _, m := range all {
-		if err := contender.Build(ctx, m, s.err); err != nil {
+		err := contender.Build(ctx, m, s.err)
+		if errors.Is(err, contender.ErrMissing) && slices.Equal(c.Names, []string{everyPeer}) {
+			fmt.Fprintf(s.err, "%v\n", err) // one language that is not here keeps no other from being built
+			continue
+		}
+		if err != nil {
 			return exit(exitNotMeasured, err)
 		}
 	}

@@ -122,7 +122,12 @@ type Stats struct {
 
 // Stats asks the process for its own counts. An error is ErrNoStats when it does not answer within a short time, or has not
 // done so before: it is asked no second time.
-func (p *Process) Stats(ctx context.Context) (Stats, error) {
+func (p *Process) Stats(ctx context.Context) (Stats, error) { return p.counts(ctx, "stats") }
+
+// Collect asks the process to collect its garbage first, so that what Heap counts is what it holds on to.
+func (p *Process) Collect(ctx context.Context) (Stats, error) { return p.counts(ctx, "collect") }
+
+func (p *Process) counts(ctx context.Context, question string) (Stats, error) {
 	if (p.spec.Probe != Probe{}) {
 		return Stats{}, fmt.Errorf("%s: %w: it has a probe in place of our contract", p.spec.Name, ErrNoStats)
 	}
@@ -135,14 +140,14 @@ func (p *Process) Stats(ctx context.Context) (Stats, error) {
 	}
 	short, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	text, err := p.exchange(short, []byte("stats"), isStats)
+	text, err := p.exchange(short, []byte(question), isStats)
 	switch {
 	case err == nil:
 		return parseStats(text)
 	case errors.Is(err, io.EOF):
 		return Stats{}, err
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%s: stats: %w", p.spec.Name, ctx.Err())
+		err = fmt.Errorf("%s: %s: %w", p.spec.Name, question, ctx.Err())
 	default:
 		err = fmt.Errorf("%s: %w within %v", p.spec.Name, ErrNoStats, statsTimeout)
 	}

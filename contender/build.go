@@ -117,7 +117,8 @@ func (m Manifest) built() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: reading its folder: %w", m.Name, err)
 	}
-	return filepath.Join(cache, m.Name+"-"+hex.EncodeToString(sum.Sum(nil))[:16]), nil
+	// Two contenders of one program are built once.
+	return filepath.Join(cache, filepath.Base(m.Dir)+"-"+hex.EncodeToString(sum.Sum(nil))[:16]), nil
 }
 
 // eachFile writes a file's content, or a link's target, to w; nothing for a folder.

@@ -122,6 +122,15 @@ func acts() map[string]func() {
 		"deaf":     func() { announce("stdio:"); forever() },
 		"burns":    func() { serve("stdio:", burn) },
 		"http":     serveHTTP,
+		"mcp": func() {
+			converse(func(q string) string {
+				fmt.Println("a log line")
+				if strings.Contains(q, "ping") {
+					return `{"jsonrpc":"2.0","id":0,"result":{}}`
+				}
+				return answer(q)
+			})
+		},
 		"late": func() {
 			fmt.Fprintln(os.Stderr, "starting")
 			fmt.Fprintln(os.Stderr, "ready, listening on it")

@@ -13,8 +13,11 @@ import (
 	"time"
 )
 
-// ManifestName is the file that makes a folder a contender.
+// ManifestName is the file that makes a folder a contender. One program that is several contenders has further manifests
+// beside it, contender-NAME.yaml.
 const ManifestName = "contender.yaml"
+
+const furtherManifests = "contender-*.yaml"
 
 // A Manifest says what a contender is, how it is started and by which driver it is called.
 type Manifest struct {
@@ -69,10 +72,11 @@ func Find(dirs []string) ([]Manifest, []error) {
 		}
 		for _, below := range []string{"", "*", "*/*"} {
 			files, err := filepath.Glob(filepath.Join(dir, below, ManifestName))
-			if err != nil {
+			more, err2 := filepath.Glob(filepath.Join(dir, below, furtherManifests))
+			if err := errors.Join(err, err2); err != nil {
 				errs = append(errs, fmt.Errorf("manifests: %s: %w", dir, err))
 			}
-			for _, file := range files {
+			for _, file := range append(files, more...) {
 				m, err := Load(file)
 				if err != nil {
 					errs = append(errs, err)
@@ -81,7 +85,7 @@ func Find(dirs []string) ([]Manifest, []error) {
 				same := slices.IndexFunc(found, func(o Manifest) bool { return o.Name == m.Name })
 				if same < 0 {
 					found = append(found, m)
-				} else if found[same].Dir != m.Dir {
+				} else if found[same].path() != m.path() {
 					errs = append(errs, fmt.Errorf("%s: name %q is taken by %s", file, m.Name, found[same].File))
 				}
 			}
@@ -90,6 +94,9 @@ func Find(dirs []string) ([]Manifest, []error) {
 	slices.SortFunc(found, func(a, b Manifest) int { return strings.Compare(a.Name, b.Name) })
 	return found, errs
 }
+
+// path is the manifest's file, absolute.
+func (m Manifest) path() string { return filepath.Join(m.Dir, filepath.Base(m.File)) }
 
 // Spec says how the contender is started. It is an ErrMissing when a program that it needs is not in PATH, or when it has
 // to be built first.

@@ -65,7 +65,7 @@ var bad = []struct {
 	{"our environment", ok + "env: {TOLL_CONTENDER: x}\n", `:5:23: environment variable TOLL_CONTENDER is toll's own`, true},
 	{"need", ok + "needs: [sh, /bin/sh]\n", `:5:13: needs "/bin/sh"; expected the name of a program in PATH`, true},
 	{"two probes", ok + "endpoint: tcp://127.0.0.1:{port}\nprobe: {tcp: true, line: x}\n",
-		`:6:8: more than one probe; expected http, tcp or line`, true},
+		`:6:8: more than one probe; expected http, tcp, line or ask`, true},
 	{"probe alone", ok + "probe: {tcp: true}\n",
 		`:5:8: a probe without an endpoint; expected endpoint: http://127.0.0.1:{port} or the like`, true},
 	{"endpoint alone", ok + "endpoint: tcp://127.0.0.1:1\n",
@@ -84,6 +84,10 @@ var bad = []struct {
 		`:6:14: probe.tcp needs an endpoint to connect to, and it is stdio:`, false},
 	{"duration", ok + "stop: 5\n", `:5:7: "5" is not a duration such as 250ms or 10s`, true},
 	{"negative", ok + "stop: -5s\n", `:5:7: stop is -5s; expected more than 0 and at most 10m0s`, true},
+	{"ask of a port", ok + "endpoint: tcp://127.0.0.1:80\nprobe: {ask: hello}\n",
+		`:6:14: probe.ask needs the endpoint stdio:, and it is tcp://127.0.0.1:80`, false},
+	{"ask in two lines", ok + "endpoint: 'stdio:'\nprobe: {ask: \"a\\nb\"}\n",
+		`:6:14: probe.ask holds a line end or a zero byte; expected one line`, true},
 	{"too long", ok + "probe: {timeout: 1h}\n", `:5:18: probe.timeout is 1h0m0s; expected more than 0 and at most 10m0s`, false},
 }
 
@@ -204,7 +208,7 @@ func TestTheSchemaAgrees(t *testing.T) {
 // manifests are the real ones.
 func manifests(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../peers/*/*/" + contender.ManifestName)
+	files, err := filepath.Glob("../peers/*/*/contender*.yaml")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("found %v, %v", files, err)
 	}

@@ -32,6 +32,7 @@ type manifestFile struct {
 		HTTP    string        `yaml:"http"`
 		TCP     bool          `yaml:"tcp"`
 		Line    string        `yaml:"line"`
+		Ask     string        `yaml:"ask"`
 		Timeout plan.Duration `yaml:"timeout"`
 	} `yaml:"probe"`
 	Stop  plan.Duration `yaml:"stop"`
@@ -85,7 +86,7 @@ func (f *manifestFile) manifest() Manifest {
 	m := Manifest{
 		Name: f.Name, Language: f.Language, SDK: f.SDK, Version: string(f.Version), VersionCommand: texts(f.VersionCommand),
 		Command: texts(f.Command), Image: f.Image, Build: texts(f.Build), Driver: f.Driver, Endpoint: f.Endpoint,
-		Probe: ManifestProbe{Probe{f.Probe.HTTP, f.Probe.TCP, f.Probe.Line}, time.Duration(f.Probe.Timeout)},
+		Probe: ManifestProbe{Probe{f.Probe.HTTP, f.Probe.TCP, f.Probe.Line, f.Probe.Ask}, time.Duration(f.Probe.Timeout)},
 		Stop:  time.Duration(f.Stop), Needs: f.Needs,
 	}
 	if len(f.Env) > 0 {
@@ -170,14 +171,14 @@ func (m *Manifest) checkCommand() (at, msg string) {
 
 func (m *Manifest) checkProbe() (at, msg string) {
 	kinds := 0
-	for _, given := range []bool{m.Probe.HTTP != "", m.Probe.TCP, m.Probe.Line != ""} {
+	for _, given := range []bool{m.Probe.HTTP != "", m.Probe.TCP, m.Probe.Line != "", m.Probe.Ask != ""} {
 		if given {
 			kinds++
 		}
 	}
 	switch {
 	case kinds > 1:
-		return "probe", "more than one probe; expected http, tcp or line"
+		return "probe", "more than one probe; expected http, tcp, line or ask"
 	case kinds == 0 && m.Endpoint != "":
 		return "endpoint", "an endpoint without a probe; expected a probe, or no endpoint: the ready line says where"
 	case kinds == 0:
@@ -193,6 +194,10 @@ func (m *Manifest) checkProbe() (at, msg string) {
 		return "probe.http", fmt.Sprintf("probe.http is %q; expected a path such as /healthz", m.Probe.HTTP)
 	case m.Probe.HTTP != "" && !strings.HasPrefix(addr, "http"):
 		return "probe.http", fmt.Sprintf("probe.http needs an endpoint that speaks HTTP, and it is %s", m.Endpoint)
+	case m.Probe.Ask != "" && addr != stdioAddr:
+		return "probe.ask", fmt.Sprintf("probe.ask needs the endpoint %s, and it is %s", stdioAddr, m.Endpoint)
+	case strings.ContainsAny(m.Probe.Ask, "\n\x00"):
+		return "probe.ask", "probe.ask holds a line end or a zero byte; expected one line"
 	case m.Probe.TCP && addr == stdioAddr:
 		return "probe.tcp", "probe.tcp needs an endpoint to connect to, and it is " + stdioAddr
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -306,6 +307,49 @@ func TestABuildIsMadeOncePerStateOfItsFolder(t *testing.T) {
 	}
 	if made, _ := filepath.Glob(filepath.Join(dir, "out")); len(made) != 0 {
 		t.Error("the sources were built in")
+	}
+}
+
+// Each folder is built by itself, so the contract's client side stands in each; it must not drift apart.
+func TestTheGoPeersKeepOneContract(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../peers/go/*/contract.go")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %v, %v", files, err)
+	}
+	first, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files[1:] {
+		if other, err := os.ReadFile(f); err != nil || !bytes.Equal(first, other) {
+			t.Errorf("%s is not what %s is, %v", f, files[0], err)
+		}
+	}
+}
+
+// Two manifests of one folder are two contenders and one build.
+func TestOneFolderHoldsSeveralContenders(t *testing.T) {
+	t.Parallel()
+	dir, cache := t.TempDir(), t.TempDir()
+	text := "name: %s\nlanguage: sh\ndriver: rest\ncommand: [sh, run.sh]\nbuild: [sh, make.sh]\nneeds: [sh]\n"
+	write(t, dir, "contender.yaml", fmt.Sprintf(text, "one"))
+	write(t, dir, "contender-two.yaml", fmt.Sprintf(text, "two"))
+	write(t, dir, "contender-three.yaml", fmt.Sprintf(text, "one"))
+	write(t, dir, "make.sh", "echo true >run.sh")
+	found, errs := contender.Find([]string{dir, dir + "/."})
+	if len(found) != 2 || found[0].Name != "one" || found[1].Name != "two" {
+		t.Fatalf("found %v", found)
+	}
+	if len(errs) == 0 || !strings.Contains(errs[0].Error(), `contender-three.yaml: name "one" is taken by `) {
+		t.Errorf("errors %v", errs)
+	}
+	for i, want := range []string{"one: built, in ", "two: built already, in "} {
+		var log strings.Builder
+		found[i].Cache = cache
+		if err := contender.Build(t.Context(), found[i], &log); err != nil || !strings.HasPrefix(log.String(), want) {
+			t.Errorf("%v, %q; want %q", err, log.String(), want)
+		}
 	}
 }
 

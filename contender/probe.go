@@ -26,6 +26,8 @@ func (p *Process) expectReady() {
 		holds := func(text []byte) bool { return bytes.Contains(text, []byte(p.spec.Probe.Line)) }
 		p.out.expect(holds)
 		p.err.expect(holds)
+	case p.spec.Probe.Ask != "":
+		p.out.expect(isObject)
 	}
 }
 
@@ -39,6 +41,8 @@ func (p *Process) awaited() string {
 		return p.spec.Endpoint + " to accept a connection"
 	case pr.Line != "":
 		return fmt.Sprintf("a line that holds %q", pr.Line)
+	case pr.Ask != "":
+		return fmt.Sprintf("a line of JSON that answers %s", quote([]byte(pr.Ask)))
 	}
 	return wantReady + " on stdout"
 }
@@ -50,6 +54,11 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 	defer p.out.forget()
 	defer p.err.forget()
+	if ask := p.spec.Probe.Ask; ask != "" {
+		if err := p.write(ctx, []byte(ask)); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 	select {
 	case l := <-p.out.got:
 		return p.announced(l)
@@ -78,7 +87,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 }
 
 func (p *Process) announced(l line) (err error) {
-	if p.spec.Probe.Line == "" {
+	if (p.spec.Probe == Probe{}) {
 		p.ready, err = parseReady(l)
 		return err
 	}

@@ -529,3 +529,23 @@ func withEnv(sign string) []string {
 	}
 	return out
 }
+
+func TestAProbeThatAsks(t *testing.T) {
+	t.Parallel()
+	s := spec(t, "mcp")
+	s.Probe, s.Endpoint = contender.Probe{Ask: `{"jsonrpc":"2.0","id":0,"method":"ping"}`}, "stdio:"
+	p := start(t, s)
+	if got := ask(t, p, `{"id":0,"method":"ping"}`); got.ID == nil || *got.ID != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := p.Stats(t.Context()); !errors.Is(err, contender.ErrNoStats) {
+		t.Errorf("stats: %v", err)
+	}
+	s = spec(t, "late")
+	s.Probe, s.Endpoint, s.ReadyTimeout = contender.Probe{Ask: "hello"}, "stdio:", 300*time.Millisecond
+	_, err := contender.Start(t.Context(), s)
+	if want := `a line of JSON that answers "hello"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	nothingLeft(t, s)
+}

@@ -59,6 +59,7 @@ type Probe struct {
 	HTTP string // this path of the endpoint answers 2xx
 	TCP  bool   // the endpoint accepts a connection
 	Line string // a line on stdout or stderr holds this text
+	Ask  string // this line on stdin is answered by a line of JSON on stdout
 }
 
 // Ready is what a process said of itself when it was ready, or what its manifest says in its place.

@@ -1,0 +1,102 @@
+// Command go-sdk serves the operation note as a tool of the official Go SDK of the Model Context Protocol, as its manual
+// shows it: one process, one endpoint, /mcp.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const sdk = "github.com/modelcontextprotocol/go-sdk"
+
+type noteIn struct {
+	ID   int64  `json:"id" jsonschema:"the caller's own number for this call"`
+	Note string `json:"note" jsonschema:"text to keep"`
+}
+
+type noteOut struct {
+	ID     int64  `json:"id" jsonschema:"the number that the caller gave"`
+	Note   string `json:"note" jsonschema:"the text that was kept"`
+	Status string `json:"status"`
+	Owner  string `json:"owner"`
+}
+
+func note(_ context.Context, _ *mcp.CallToolRequest, in noteIn) (*mcp.CallToolResult, noteOut, error) {
+	return nil, noteOut{in.ID, in.Note, "done", "toll"}, nil
+}
+
+// newServer makes a server of note and, so that tools/list has something to list, tools-1 more of its shape.
+func newServer(tools int) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "note", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
+	mcp.AddTool(s, &mcp.Tool{Name: "note", Description: "Takes a note and says that it is done."}, note)
+	for i := 1; i < tools; i++ {
+		mcp.AddTool(s, &mcp.Tool{Name: fmt.Sprintf("note_%d", i), Description: "Takes a note and says that it is done."}, note)
+	}
+	return s
+}
+
+func main() {
+	stateless := flag.Bool("stateless", false, "keep no sessions: revision 2026-07-28")
+	sse := flag.Bool("sse", false, "answer by an event stream instead of JSON")
+	stdio := flag.Bool("stdio", false, "speak over stdin and stdout instead of HTTP")
+	idle := flag.Duration("idle", 0, "close a session after so long without a request; 0 never")
+	tools := flag.Int("tools", 1, "how many tools")
+	flag.Parse()
+	var err error
+	if *stdio {
+		err = serveStdio(newServer(*tools))
+	} else {
+		err = serveHTTP(newServer(*tools), mcp.StreamableHTTPOptions{Stateless: *stateless, JSONResponse: !*sse, SessionTimeout: *idle})
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serveHTTP(s *mcp.Server, o mcp.StreamableHTTPOptions) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &o))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(l)
+	if err := ready(os.Stdout, "http://"+l.Addr().String()+"/mcp", sdk); err != nil {
+		return err
+	}
+	err = obey(os.Stdin, os.Stdout, nil)
+	return closeBoth(err, server)
+}
+
+func closeBoth(err error, c io.Closer) error {
+	if closeErr := c.Close(); err == nil {
+		return closeErr
+	}
+	return err
+}
+
+// serveStdio speaks MCP a line in and a line out, beside the lines of the contract.
+func serveStdio(s *mcp.Server) error {
+	if err := ready(os.Stdout, "stdio:", sdk); err != nil {
+		return err
+	}
+	in, other := io.Pipe()
+	out := &lineWriter{w: os.Stdout}
+	go func() { other.CloseWithError(obey(os.Stdin, out, other)) }()
+	err := s.Run(context.Background(), &mcp.IOTransport{Reader: in, Writer: out})
+	if err != nil && strings.Contains(err.Error(), "EOF") {
+		return nil
+	}
+	return err
+}
