@@ -109,3 +109,15 @@ func BenchmarkREST(b *testing.B) {
 		}
 	}
 }
+
+func TestRawMCPCallDoesNotAllocate(t *testing.T) {
+	const message = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"id\":1,\"note\":\"the quick\"}"}],` +
+		`"structuredContent":{"id":1,"note":"the quick","status":"done","owner":"toll"},"isError":false,"resultType":"complete"}}`
+	const events = "event: message\ndata: " + message + "\n\n"
+	for _, reply := range []string{
+		fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s\r\nContent-Length: %d\r\n\r\n%s", len(message), message),
+		fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(events), events),
+	} {
+		mustNotAllocate(t, open(t, &driver.MCP{Addr: serveCanned(t, []byte(reply)), ConstantID: 1, Note: 9}))
+	}
+}

@@ -12,6 +12,8 @@ type head struct {
 	length  int64 // -1: not given
 	chunked bool
 	close   bool
+	media   string // application/json, text/event-stream, or "" for any other
+	session []byte // Mcp-Session-Id, in the head's memory
 }
 
 // parseHead reads the lines of a head, given without the empty line that ends it.
@@ -35,6 +37,10 @@ func parseHead(b []byte) (head, error) {
 			err = h.contentLength(value)
 		case is(name, "transfer-encoding"):
 			err = h.transferEncoding(value, old)
+		case is(name, "content-type"):
+			h.media = knownMedia(value)
+		case is(name, "mcp-session-id"):
+			h.session = value
 		case is(name, "connection"):
 			closing = closing || hasToken(value, "close")
 			h.close = h.close && !hasToken(value, "keep-alive")
@@ -88,6 +94,24 @@ func (h *head) transferEncoding(v []byte, old bool) error {
 	}
 	h.chunked = true
 	return nil
+}
+
+// The media types that a driver tells apart.
+const (
+	mediaJSON   = "application/json"
+	mediaEvents = "text/event-stream"
+)
+
+// knownMedia returns the media type in a Content-Type if it is one of those, parameters aside.
+func knownMedia(value []byte) string {
+	kind, _, _ := bytes.Cut(value, []byte(";"))
+	kind = bytes.TrimRight(kind, " \t")
+	for _, known := range [...]string{mediaJSON, mediaEvents} {
+		if is(kind, known) {
+			return known
+		}
+	}
+	return ""
 }
 
 // parseField splits "Name: value". White space before the colon or at the start of the line is refused (RFC 9112, 5.1, 5.2).

@@ -178,8 +178,7 @@ func (s *noteScanner) skip(depth int) error {
 	case c == '[':
 		return s.array(depth)
 	case c == '"':
-		_, err := s.string()
-		return err
+		return s.skipString()
 	case c == 't':
 		return s.literal("true")
 	case c == 'f':
@@ -266,6 +265,28 @@ func (s *noteScanner) string() ([]byte, error) {
 		return s.b[start : s.i-1], nil
 	}
 	return s.escaped(start)
+}
+
+// skipString reads past the string at hand.
+func (s *noteScanner) skipString() error {
+	s.i++
+	for {
+		s.i = plainEnd(s.b, s.i)
+		switch c := s.peek(); {
+		case s.i == len(s.b):
+			return errNoteEnd
+		case c == '"':
+			s.i++
+			return nil
+		case c != '\\':
+			return s.unexpected("in a string")
+		}
+		mark := len(s.scratch)
+		err := s.escape()
+		if s.scratch = s.scratch[:mark]; err != nil {
+			return err
+		}
+	}
 }
 
 // escaped reads on in a string that began at start and has something other than plain text at hand.

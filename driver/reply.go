@@ -21,6 +21,9 @@ type Reply struct {
 	Status int
 	Body   []byte // the connection's own memory: valid until its next Do
 	Close  bool   // the connection ends with this reply
+
+	Media   string // application/json, text/event-stream, or "" for any other
+	Session []byte // Mcp-Session-Id; as Body
 }
 
 // A replyReader reads HTTP/1.1 replies (RFC 9112). It refuses whatever two readers could take for two different replies: a
@@ -32,6 +35,7 @@ type replyReader struct {
 	buf     []byte
 	r, w    int    // buf[r:w] is read and not yet used
 	body    []byte // a body that does not lie in buf as one piece
+	session []byte // the last reply's Mcp-Session-Id
 }
 
 // bad makes the failure for a reply that does not parse.
@@ -67,7 +71,8 @@ func (p *replyReader) next(method string) (Reply, error) {
 
 // rest reads the body that h announces.
 func (p *replyReader) rest(method string, h head) (reply Reply, err error) {
-	reply = Reply{Status: h.status, Close: h.close}
+	p.session = append(p.session[:0], h.session...) // reading the body moves what the head lies in
+	reply = Reply{Status: h.status, Close: h.close, Media: h.media, Session: p.session}
 	switch {
 	case method == "HEAD" || h.status == 304:
 	case h.status == 204:

@@ -172,7 +172,7 @@ func oracle(in string, method string) (Reply, error) {
 			continue
 		}
 		body, err := io.ReadAll(resp.Body)
-		return Reply{resp.StatusCode, body, resp.Close}, err
+		return Reply{Status: resp.StatusCode, Body: body, Close: resp.Close}, err
 	}
 }
 

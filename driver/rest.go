@@ -15,6 +15,7 @@ import (
 const (
 	ClientRaw  = "raw"      // ours: a net.Conn, a hand-written codec, no allocation
 	ClientHTTP = "net/http" // what a Go program usually pays: http.Client and encoding/json
+	ClientH2C  = "h2c"      // the same over HTTP/2 without TLS
 )
 
 // REST calls the operation note as JSON over HTTP/1.1: POST {"id","note"}, answered by {"id","note","status":"done"} and
@@ -22,10 +23,11 @@ const (
 // only. It must not be copied once it has opened.
 type REST struct {
 	Addr   string // http://host:port, https://host:port, tcp://host:port or unix:/path
-	Client string // ClientRaw (also when empty) or ClientHTTP
+	Client string // ClientRaw (also when empty), ClientHTTP or ClientH2C
 	Path   string // "/v1/note" when empty
 	Note   int    // bytes of the note
 	Seed   uint64 // decides the first id of each VU
+	Shared bool   // with ClientH2C, all VUs on one connection
 
 	// ConstantID, if not 0, is the id of every call. It is for a null target, which answers with [NoteReply].
 	ConstantID int64
@@ -37,10 +39,11 @@ type REST struct {
 	MaxBody int64         // largest reply body; 0 = 64 MiB
 	Wire    *Wire         // counts bytes; nil in a timed pass
 
-	ids ids
+	ids  ids
+	pool h2cPool
 }
 
-// Open connects one VU.
+// Open connects one VU, or lets it join the shared connection.
 func (r *REST) Open(ctx context.Context) (load.Caller, error) {
 	path := r.Path
 	if path == "" {
@@ -62,8 +65,10 @@ func (r *REST) Open(ctx context.Context) (load.Caller, error) {
 		return r.openRaw(ctx, cfg, path)
 	case ClientHTTP:
 		return r.openHTTP(ctx, cfg, path)
+	case ClientH2C:
+		return r.openH2C(ctx, cfg, path)
 	}
-	return nil, fmt.Errorf("client %q: want %q or %q", r.Client, ClientRaw, ClientHTTP)
+	return nil, fmt.Errorf("client %q: want %q, %q or %q", r.Client, ClientRaw, ClientHTTP, ClientH2C)
 }
 
 func (r *REST) openRaw(ctx context.Context, cfg ConnConfig, path string) (load.Caller, error) {

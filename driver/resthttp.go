@@ -30,6 +30,28 @@ func (r *REST) openHTTP(ctx context.Context, cfg ConnConfig, path string) (load.
 	return c, nil
 }
 
+// openH2C is openHTTP over HTTP/2.
+func (r *REST) openH2C(ctx context.Context, cfg ConnConfig, path string) (load.Caller, error) {
+	c, closer, err := r.pool.open(ctx, cfg, path, r.Shared && !r.Cold)
+	if err != nil {
+		return nil, err
+	}
+	c.noteCall = r.noteCall()
+	if r.Cold {
+		return &cold{c, c.Close}, nil
+	}
+	return &sharedNote{c, closer}, nil
+}
+
+// A sharedNote is a Caller on a connection that others may be on.
+type sharedNote struct {
+	load.Caller
+	leave func() error
+}
+
+// Close leaves the connection.
+func (c *sharedNote) Close() error { return c.leave() }
+
 // newHTTPNote connects; what is called is up to the caller.
 func newHTTPNote(ctx context.Context, cfg ConnConfig, path string) (*httpNote, error) {
 	d, err := newDialer(cfg)
@@ -123,22 +145,31 @@ func (c *httpNote) Call(ctx context.Context, _ record.Mark) error {
 
 // exchange sends req and reads the whole reply.
 func (c *httpNote) exchange(req *http.Request) (status int, body []byte, err error) {
-	resp, err := c.client.Do(req)
+	resp, body, err := c.exchangeAll(req)
 	if err != nil {
-		return 0, nil, httpFailure(err, record.Closed)
+		return 0, nil, err
+	}
+	return resp.StatusCode, body, nil
+}
+
+// exchangeAll is exchange for who wants the reply's header and trailer too. The reply's own body is closed.
+func (c *httpNote) exchangeAll(req *http.Request) (resp *http.Response, body []byte, err error) {
+	resp, err = c.client.Do(req)
+	if err != nil {
+		return nil, nil, httpFailure(err, record.Closed)
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength > c.maxBody {
-		return 0, nil, bad("body of %d bytes, more than %d", resp.ContentLength, c.maxBody)
+		return nil, nil, bad("body of %d bytes, more than %d", resp.ContentLength, c.maxBody)
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, c.maxBody+1))
 	if err != nil {
-		return 0, nil, httpFailure(err, record.ShortBody)
+		return nil, nil, httpFailure(err, record.ShortBody)
 	}
 	if int64(len(body)) > c.maxBody {
-		return 0, nil, bad("body of more than %d bytes", c.maxBody)
+		return nil, nil, bad("body of more than %d bytes", c.maxBody)
 	}
-	return resp.StatusCode, body, nil
+	return resp, body, nil
 }
 
 // httpFailure finds the kind of an error of net/http: what it says of itself, else broken if the connection broke off, else
