@@ -54,7 +54,9 @@ type grammar struct {
 	Run       runCmd       `cmd:"" help:"Measure: run benchmarks or plan files and print an honest table."`
 	Serve     serveCmd     `cmd:"" help:"Serve a reference system until stdin closes or a signal comes."`
 	Contender contenderCmd `cmd:"" help:"List, build, check and run contenders: anyone's systems."`
+	Compare   compareCmd   `cmd:"" help:"Say what changed between two results, and gate on it."`
 	Report    reportCmd    `cmd:"" help:"Render a result as text, Markdown or CSV."`
+	View      viewCmd      `cmd:"" help:"Show a folder of results in a browser: list, trends, reports, comparisons, runs that go on."`
 	Result    resultCmd    `cmd:"" help:"Check a result document."`
 	List      listCmd      `cmd:"" help:"List the benchmarks, their cases and contenders."`
 	Env       envCmd       `cmd:"" help:"Show what toll can see of this machine."`

@@ -12,6 +12,8 @@ type reportCmd struct {
 	Result string `arg:"" help:"A result.json, or the folder that holds one."`
 	MD     bool   `name:"md" help:"As Markdown." xor:"form"`
 	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
+	HTML   bool   `name:"html" help:"As one page that needs nothing else." xor:"form"`
+	Bench  bool   `help:"In Go's benchmark format, which benchstat reads: a line per block." xor:"form"`
 }
 
 // Run renders the document on stdout.
@@ -29,6 +31,10 @@ func (c *reportCmd) Run(s *streams) error {
 		return report.Markdown(s.out, d)
 	case c.CSV:
 		return report.CSV(s.out, d)
+	case c.HTML:
+		return report.HTML(s.out, d)
+	case c.Bench:
+		return report.Bench(s.out, d)
 	}
-	return report.Text(s.out, d)
+	return show(s.out, d)
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"toll/contender"
 	"toll/lab"
@@ -32,11 +35,18 @@ type runCmd struct {
 	Seed    int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
 	Strict  bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
 	Peers   string   `help:"Folder of contenders that --with can name." default:"peers"`
+
+	VsCommit  string `name:"vs-commit" help:"Build this commit of the current project as well and interleave both builds: the honest CI gate." placeholder:"REF"`
+	VsPackage string `name:"vs-package" help:"The command to build, such as ./cmd/server; the module's only one by default." placeholder:"PKG"`
+	VsArgs    string `name:"vs-args" help:"What the command is started with." placeholder:"ARGS"`
+	VsDriver  string `name:"vs-driver" help:"How it is called: rest or stdio." default:"rest"`
+	VsCase    string `name:"vs-case" help:"The case that is called; by default call/32B for rest." placeholder:"NAME"`
+	Gate      string `help:"With --vs-commit: exit 1 when the working tree is worse by more than this, beyond interval and noise floor." placeholder:"3%"`
 }
 
 // Help shows how it is used.
 func (runCmd) Help() string {
-	return `Each benchmark starts its contenders anew for every round, calls them in shuffled blocks and writes results/<UTC time>-<benchmark>/ with the document (result.json), the report (report.md) and every raw latency (samples.csv.gz).
+	return `Each benchmark starts its contenders anew for every round, calls them in shuffled blocks and writes results/<UTC time>-<benchmark>/ with the document (result.json), the reports (report.html, report.md) and every raw latency (samples.csv.gz).
 
   toll run
   toll run transport --quick --seed 42
@@ -44,8 +54,9 @@ func (runCmd) Help() string {
   toll run transport --only zap-http,zap-rpc
   toll run transport --with peers/javascript/node-http
   toll run my-plan.yaml --strict
+  toll run --vs-commit HEAD~1 --gate 3%
 
-Exit: 0 ok, 1 a threshold was missed, 2 bad usage or plan, 3 not everything could be measured, 4 not publishable (--strict).`
+Exit: 0 ok, 1 a threshold or the gate was missed, 2 bad usage or plan, 3 not everything could be measured, 4 not publishable (--strict).`
 }
 
 // A job is one benchmark with the plan that it runs.
@@ -57,6 +68,12 @@ type job struct {
 
 // Run measures each benchmark in turn. The exit code is the worst of theirs.
 func (c *runCmd) Run(ctx context.Context, s *streams) error {
+	switch {
+	case c.VsCommit != "":
+		return c.runVersus(ctx, s)
+	case c.Gate != "":
+		return usage("--gate %s: judges what --vs-commit measures; toll compare judges two results", c.Gate)
+	}
 	jobs, err := c.jobs()
 	if err != nil {
 		return exit(exitUsage, err)
@@ -270,10 +287,20 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	environ.Lab = env.LabCost()
 	watch := env.StartWatch()
 	status := newStatus(s.err)
+	live := newLiveFile(dir, c.plan.Benchmark, started)
+	defer live.remove()
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
 		Hop: c.open.Hop, Limits: result.Limits{Mechanism: "none"},
-		Progress: status.show, Samples: samples.add, Watch: watch.Stop,
+		Progress: func(p lab.Progress) {
+			status.show(p)
+			live.show(p)
+		},
+		Samples: func(x lab.Samples) error {
+			live.round(x)
+			return samples.add(x)
+		},
+		Watch: watch.Stop, Watched: live.watched,
 	})
 	status.clear()
 	if err := samples.close(); err != nil && runErr == nil {
@@ -286,29 +313,46 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	if err := write(s, dir, doc, c.json); err != nil {
 		return nil, exit(exitNotMeasured, err)
 	}
+	if err := result.AppendHistory(filepath.Join(c.out, result.HistoryName), doc.Record(filepath.Base(dir))); err != nil {
+		return nil, exit(exitNotMeasured, err)
+	}
 	return doc, outcome(doc, runErr, c.strict)
 }
 
-// write leaves result.json and report.md in dir and prints the table, or the document.
+// write leaves result.json, report.html and report.md in dir and prints the table, or the document.
 func write(s *streams, dir string, doc *result.Document, asJSON bool) error {
 	if err := doc.WriteFile(filepath.Join(dir, "result.json")); err != nil {
 		return err
 	}
-	md, err := os.Create(filepath.Join(dir, "report.md"))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(report.Markdown(md, doc), md.Close()); err != nil {
-		return err
+	for _, f := range []struct {
+		name   string
+		render func(io.Writer, *result.Document) error
+	}{{"report.md", report.Markdown}, {"report.html", report.HTML}} {
+		file, err := os.Create(filepath.Join(dir, f.name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.render(file, doc), file.Close()); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
 	}
 	if asJSON {
 		return doc.Encode(s.out)
 	}
-	if err := report.Text(s.out, doc); err != nil {
+	if err := show(s.out, doc); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "  written: %s\n", filepath.Join(dir, "{result.json,report.md,samples.csv.gz}"))
+	_, err := fmt.Fprintf(s.out, "  written: %s\n", filepath.Join(dir, "{result.json,report.html,report.md,samples.csv.gz}"))
 	return err
+}
+
+// show prints the tables, coloured on a terminal unless NO_COLOR is set.
+func show(w io.Writer, doc *result.Document) error {
+	f, ok := w.(*os.File)
+	if ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
+		return report.Coloured(w, doc)
+	}
+	return report.Text(w, doc)
 }
 
 // outcome turns what was measured into an exit code.

@@ -90,6 +90,7 @@ type Options struct {
 	Environ  result.Environment                    // read before the run
 	Hop      result.Hop                            // as configured; the measured RTT is filled in from the floor
 	Limits   result.Limits                         // in force on the contenders
+	Watched  func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
 	Watch    func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of our own processes
 }
 

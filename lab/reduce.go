@@ -89,8 +89,9 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 		Anomalies:   []result.Anomaly{},
 		Thresholds:  []result.Threshold{},
 	}
+	watched := r.watched()
 	if r.o.Watch != nil {
-		d.Environment.Noise = r.o.Watch(r.theirs + record.ReadCPU())
+		d.Environment.Noise = r.o.Watch(r.theirs + record.ReadCPU() + watched)
 	}
 	r.plan.Claims = &r.o.Claimed
 	d.Plan = result.PlanEcho{Plan: r.plan, SHA256: r.plan.Digest()}
@@ -108,9 +109,32 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	}
 	d.Compare()
 	d.Examine()
+	if watched > 0 {
+		d.Anomalies = append(d.Anomalies, result.Anomaly{Kind: result.Noisy, Row: d.Benchmark,
+			Detail: fmt.Sprintf("the run was watched; the page's %.0f ms of CPU time are charged to the client, row by row as long as each took", watched.Seconds()*1000)})
+	}
 	d.Judge(r.plan.Thresholds)
 	d.Verdict = check.Verdict(d)
 	return d
+}
+
+// watched charges what others spent on showing the run to the client of each row, in the proportion of the rows' times.
+func (r *run) watched() time.Duration {
+	if r.o.Watched == nil {
+		return 0
+	}
+	spent := r.o.Watched()
+	var elapsed time.Duration
+	for _, s := range r.rows {
+		elapsed += s.elapsed
+	}
+	if spent <= 0 || elapsed <= 0 {
+		return 0
+	}
+	for _, s := range r.rows {
+		s.clientCPU += time.Duration(float64(spent) * float64(s.elapsed) / float64(elapsed))
+	}
+	return spent
 }
 
 func (r *run) method() result.Method {

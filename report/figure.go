@@ -12,7 +12,7 @@ import (
 // figure prints v with three significant digits and no exponent; "–" when it is not there.
 func figure(v *float64) string {
 	if v == nil {
-		return "–"
+		return none
 	}
 	return digits(*v)
 }
@@ -32,7 +32,7 @@ func digits(v float64) string {
 // count prints a small number of objects: one decimal below ten, unless it is whole.
 func count(v *float64) string {
 	if v == nil {
-		return "–"
+		return none
 	}
 	if r := math.Round(*v); math.Abs(*v-r) < .05 || *v >= 10 {
 		return strconv.FormatFloat(r, 'f', 0, 64)
@@ -43,7 +43,7 @@ func count(v *float64) string {
 // quantile prints a quantile, or how many successes it would have needed.
 func quantile(r *result.Row, pick func(*result.Latency) *float64, least int64) string {
 	if r.Latency == nil {
-		return "–"
+		return none
 	}
 	if v := pick(r.Latency); v != nil {
 		return digits(*v)
@@ -57,7 +57,7 @@ func ratioText(r *result.Row) string {
 	case r.Role == result.Baseline:
 		return "1"
 	case q == nil:
-		return "–"
+		return none
 	case q.Lo == nil || q.Hi == nil:
 		return fmt.Sprintf("%.2f no interval", q.Value)
 	default:
@@ -84,7 +84,7 @@ func serverCost(r *result.Row, pick func(*result.ServerCost) *float64) *float64 
 
 func wire(r *result.Row) string {
 	if r.WireBytes == nil {
-		return "–"
+		return none
 	}
 	return fmt.Sprintf("%.0f/%.0f", r.WireBytes.Out, r.WireBytes.In)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func TestGoldens(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		render func(io.Writer, *result.Document) error
-	}{{"text", report.Text}, {"md", report.Markdown}, {"csv", report.CSV}} {
+	}{{"text", report.Text}, {"md", report.Markdown}, {"csv", report.CSV}, {"bench", report.Bench}, {"html", body}} {
 		for suffix, d := range map[string]*result.Document{"": document(t), "-spoiled": spoiled(t)} {
 			var b bytes.Buffer
 			if err := c.render(&b, d); err != nil {
@@ -70,6 +71,17 @@ func TestGoldens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// body is the page without its head, its scripts and what is packed: those are no text.
+func body(w io.Writer, d *result.Document) error {
+	var b bytes.Buffer
+	if err := report.HTML(&b, d); err != nil {
+		return err
+	}
+	_, text, _ := strings.Cut(b.String(), "<body>")
+	_, err := io.WriteString(w, regexp.MustCompile(`(?s)<script.*?</script>`).ReplaceAllString(text, ""))
+	return err
 }
 
 func TestTablesFitAHundredColumns(t *testing.T) {

@@ -13,16 +13,22 @@ import (
 )
 
 // Text writes d as one table per case, phase and concurrency, at most 100 columns wide, then what concerns the whole run.
-func Text(w io.Writer, d *result.Document) error {
+func Text(w io.Writer, d *result.Document) error { return text(w, d, false) }
+
+// Coloured writes what Text does, with colour where it carries meaning: differences that were shown, warnings, verdicts.
+func Coloured(w io.Writer, d *result.Document) error { return text(w, d, true) }
+
+func text(w io.Writer, d *result.Document, k ink) error {
 	var b bytes.Buffer
 	for _, g := range d.Groups() {
-		groupText(&b, d, g)
+		groupText(&b, d, g, k)
 	}
 	for _, line := range ladderLines(d) {
 		b.WriteString(line + "\n")
 	}
+	elsewhereText(&b, d)
 	gapsText(&b, d)
-	trustText(&b, d)
+	trustText(&b, d, k)
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -61,41 +67,45 @@ func durationText(v plan.Duration) string {
 	return string(text)
 }
 
-// Column widths; a negative one is left-aligned.
-var columns = [...]int{-4, -17, -17, 5, 5, 7, 6, 6, 6, 4, 4, 8}
+// widest is how many characters a table's line may have.
+const widest = 100
 
-func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
-	head := headline(d, g)
-	seed := fmt.Sprintf("seed %d", d.Seed)
-	if utf8.RuneCountInString(head)+len(seed)+2 <= 100 {
-		head += strings.Repeat(" ", 100-utf8.RuneCountInString(head)-len(seed)) + seed
+func groupText(b *bytes.Buffer, d *result.Document, g *result.Group, k ink) {
+	head, seed := headline(d, g), fmt.Sprintf("seed %d", d.Seed)
+	if free := widest - runes(head) - len(seed); free >= 2 {
+		head += strings.Repeat(" ", free) + seed
 	} else {
 		head += "\n" + seed
 	}
 	b.WriteString(head + "\n")
-	fmt.Fprintf(b, "%61s%6s %13s %9s %8s\n", "", "above", "CPU µs/op", "allocs/op", "wire B")
-	line(b, "rank", "contender", "ratio (95 %)", "min", "p50", "p99", "floor", "client", "server", "cli", "srv", "out/in")
-	shared := sharedWarnings(g)
-	for _, r := range ordered(g) {
-		line(b, r.Rank, name(r), ratioText(r),
-			quantile(r, func(l *result.Latency) *float64 { return &l.Min }, 1),
-			quantile(r, func(l *result.Latency) *float64 { return &l.P50 }, 1),
-			quantile(r, func(l *result.Latency) *float64 { return l.P99 }, 1000),
-			figure(aboveFloor(r, g)),
-			figure(r.Client.CPU), figure(serverCost(r, func(s *result.ServerCost) *float64 { return s.CPU })),
-			count(r.Client.Allocs), count(serverCost(r, func(s *result.ServerCost) *float64 { return s.Allocs })),
-			wire(r))
-		for _, w := range r.Warnings {
-			if !slices.Contains(shared, w) {
-				fmt.Fprintf(b, "         ! %s\n", w)
-			}
-		}
-		if kinds := failureText(r); kinds != "" {
-			fmt.Fprintf(b, "         ! failures: %s\n", kinds)
+	rows := ordered(g)
+	notes := newFootnotes(rows)
+	all := columns()
+	for i := range all {
+		if all[i].id == "contender" {
+			all[i].cell = func(r *result.Row, _ *result.Group) string { return name(r) + notes.marks(r) }
 		}
 	}
-	for _, w := range shared {
-		b.WriteString("  all rows: " + w + "\n")
+	t := tableOf(g, rows, all).fit(widest)
+	width := t.widths()
+	b.WriteString(t.overs(width) + "\n")
+	for i := -1; i < len(rows); i++ {
+		var cells []string
+		for j, c := range t.columns {
+			text := c.head
+			if i >= 0 {
+				text = t.rows[i][j]
+			}
+			text = padded(text, width[j], c.left)
+			if i >= 0 && c.id == "ratio" {
+				text = k.verdict(text, shown(rows[i], g))
+			}
+			cells = append(cells, text)
+		}
+		b.WriteString(strings.TrimRight(strings.Join(cells, " "), " ") + "\n")
+	}
+	for _, n := range notes.lines() {
+		b.WriteString(k.warning("  "+n) + "\n")
 	}
 	for _, text := range []string{loopText(g), controlText(g)} {
 		if text != "" {
@@ -105,18 +115,30 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group) {
 	b.WriteString("\n")
 }
 
-// sharedWarnings returns the warnings that every row of several has; they are said once.
-func sharedWarnings(g *result.Group) []string {
-	if len(g.Rows) < 2 {
-		return nil
+func runes(s string) int { return utf8.RuneCountInString(s) }
+
+func padded(s string, width int, left bool) string {
+	pad := strings.Repeat(" ", max(width-runes(s), 0))
+	if left {
+		return s + pad
 	}
-	var out []string
-	for _, w := range g.Rows[0].Warnings {
-		if !slices.ContainsFunc(g.Rows, func(r *result.Row) bool { return !slices.Contains(r.Warnings, w) }) {
-			out = append(out, w)
-		}
+	return pad + s
+}
+
+// shown is -1 when the row is faster than the baseline beyond its interval and the control's, 1 when it is slower, else 0.
+func shown(r *result.Row, g *result.Group) int {
+	c := g.With(result.Control)
+	if r.Role != "" || r.Ratio == nil || r.Ratio.Lo == nil || c == nil || c.Ratio == nil || c.Ratio.Lo == nil {
+		return 0
 	}
-	return out
+	floor := result.NoiseFloor(*c.Ratio.Lo, *c.Ratio.Hi)
+	switch {
+	case *r.Ratio.Hi < 1 && r.Ratio.Value < 1-floor:
+		return -1
+	case *r.Ratio.Lo > 1 && r.Ratio.Value > 1+floor:
+		return 1
+	}
+	return 0
 }
 
 // name marks the roles that a reader must not take for contenders.
@@ -134,24 +156,12 @@ func name(r *result.Row) string {
 	return r.Contender.Name
 }
 
-func line(b *bytes.Buffer, cells ...string) {
-	var out strings.Builder
-	for i, c := range cells {
-		w := columns[i]
-		pad := max(abs(w)-utf8.RuneCountInString(c), 0)
-		if i > 0 {
-			out.WriteByte(' ')
-		}
-		if w < 0 {
-			out.WriteString(c + strings.Repeat(" ", pad))
-		} else {
-			out.WriteString(strings.Repeat(" ", pad) + c)
-		}
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	b.WriteString(strings.TrimRight(out.String(), " ") + "\n")
+	return fmt.Sprintf("%d %ss", n, what)
 }
-
-func abs(v int) int { return max(v, -v) }
 
 func failureText(r *result.Row) string {
 	var kinds []string
@@ -189,15 +199,12 @@ func controlText(g *result.Group) string {
 	if c == nil || c.Ratio == nil || c.Ratio.Lo == nil || c.Ratio.Hi == nil {
 		return ""
 	}
-	text := fmt.Sprintf("the A/A control read %s: this run cannot show less than ± %.1f %%", ratioText(c), 100*NoiseFloor(c.Ratio))
+	text := fmt.Sprintf("the A/A control read %s: this run cannot show less than ± %.1f %%", ratioText(c), 100*result.NoiseFloor(*c.Ratio.Lo, *c.Ratio.Hi))
 	if *c.Ratio.Lo > 1 || *c.Ratio.Hi < 1 {
 		text += "; it excludes 1, as one in twenty does by chance"
 	}
 	return text
 }
-
-// NoiseFloor is the largest distance from 1 that the control's interval reaches.
-func NoiseFloor(q *result.Ratio) float64 { return max(*q.Hi-1, 1-*q.Lo, 0) }
 
 func gapsText(b *bytes.Buffer, d *result.Document) {
 	if len(d.Gaps) == 0 {
@@ -240,13 +247,13 @@ func GapsBrief(gaps []result.Gap) []result.Gap {
 }
 
 // trustText is the last block: how far the numbers go.
-func trustText(b *bytes.Buffer, d *result.Document) {
+func trustText(b *bytes.Buffer, d *result.Document, k ink) {
 	b.WriteString("how far to trust this\n")
 	for _, t := range Trust(d) {
 		fmt.Fprintf(b, "  %s\n", t)
 	}
 	for _, t := range d.Thresholds {
-		state := "missed"
+		state := k.bad("missed")
 		if t.Passed {
 			state = "met"
 		}
@@ -256,7 +263,7 @@ func trustText(b *bytes.Buffer, d *result.Document) {
 		b.WriteString("  publishable: keeps every rule of an honest number\n")
 		return
 	}
-	b.WriteString("  not publishable:\n")
+	b.WriteString(k.bad("  not publishable:") + "\n")
 	for _, r := range d.Verdict.Reasons {
 		fmt.Fprintf(b, "    %s\n", r)
 	}
@@ -282,7 +289,7 @@ func Trust(d *result.Document) []string {
 	}
 	client := fmt.Sprintf("client at most %.0f %% of a core per caller", 100*share)
 	if bound > 0 {
-		client += fmt.Sprintf(", client-bound in %d rows", bound)
+		client += fmt.Sprintf(", client-bound in %s", plural(bound, "row"))
 	} else {
 		client += ", not client-bound"
 	}

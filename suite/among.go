@@ -60,7 +60,23 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
 	}
 	h := &house{plan: p, outside: all, dir: dir}
-	return p, &Opener{among{transport{house: h}}, hop, h}, nil
+	return p, &Opener{among{transport{house: h, guests: driver.ClientHTTP}}, hop, h}, nil
+}
+
+// Versus prepares a comparison of two builds of one contender: before is the baseline. Both are called by our raw client, whose
+// own cost hides less of a difference, and both are started anew for each block, because one start of a program may be luckier than another.
+func Versus(before, after contender.Manifest, name string) (plan.Plan, *Opener, error) {
+	p, open, err := Among([]contender.Manifest{before, after}, name)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Rounds, p.Blocks, p.Calls, p.Warmup = 20, 60, 500, 200
+	open.house.plan = p
+	if a, ok := open.Opener.(among); ok {
+		a.guests = driver.ClientRaw
+		open.Opener = a
+	}
+	return p, open, nil
 }
 
 // Open starts each contender, the first once more as the control, and for driver rest the floor and the null target.
@@ -72,7 +88,7 @@ func (a among) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	if err != nil {
 		return lab.Set{}, err
 	}
-	seats, _ := a.guests(s, note)
+	seats, _ := a.visitors(s, note)
 	seats = withControl(seats)
 	for _, name := range []string{"floor", "null"} {
 		seat, err := a.seat(s, name, note)

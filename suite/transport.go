@@ -20,11 +20,12 @@ import (
 type transport struct {
 	*house
 	client *tls.Config // trusts the run's own authority
+	guests string      // the client that outside contenders are called with
 }
 
 func openTransport(h *house) (lab.Opener, error) {
 	client, err := h.authority()
-	return transport{h, client}, err
+	return transport{h, client, driver.ClientHTTP}, err
 }
 
 // Open starts one server process per contender: the plan's, the control, and those that manifests brought.
@@ -56,7 +57,7 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			seats = append(seats, again)
 		}
 	}
-	outside, gaps := t.guests(s, note)
+	outside, gaps := t.visitors(s, note)
 	set := t.open(ctx, s, append(seats, outside...))
 	set.Gaps = append(set.Gaps, gaps...)
 	return set, nil
@@ -124,8 +125,8 @@ func (t transport) self(phase, name string, serve []string) func() (contender.Sp
 	}
 }
 
-// guests seats the outside contenders. They are called by the baseline's client, so that what differs is the server.
-func (t transport) guests(s lab.Setting, note int) (seats []seat, gaps []result.Gap) {
+// visitors seats the outside contenders. They are called by the baseline's client, so that what differs is the server.
+func (t transport) visitors(s lab.Setting, note int) (seats []seat, gaps []result.Gap) {
 	for _, m := range t.outside {
 		switch {
 		case m.Driver != "rest":
@@ -145,13 +146,20 @@ func (t transport) guests(s lab.Setting, note int) (seats []seat, gaps []result.
 
 func (t transport) guest(s lab.Setting, m contender.Manifest, note int) seat {
 	out := seat{
-		contender: t.outsider(m, "net/http client"),
+		contender: t.outsider(m, clientText(t.guests)),
 		spec:      m.Spec,
 		target: func(r contender.Ready, wire *driver.Wire) load.Target {
-			return &driver.REST{Addr: r.Addr, Path: r.Path, Client: driver.ClientHTTP, Note: note, Seed: uint64(s.Seed), Wire: wire}
+			return &driver.REST{Addr: r.Addr, Path: r.Path, Client: t.guests, Note: note, Seed: uint64(s.Seed), Wire: wire}
 		},
 	}
 	return out
+}
+
+func clientText(kind string) string {
+	if kind == driver.ClientRaw {
+		return "toll's raw client"
+	}
+	return "net/http client"
 }
 
 // outsider is what a manifest says of its contender; client is the library that we call it with.

@@ -162,8 +162,13 @@ type pair struct {
 	row, base    float64
 }
 
-// pairs lines up the blocks of two rows by round and place.
+// pairs lines up the medians of two rows' blocks by round and place.
 func pairs(r, base *Row, keep func(Round) bool) []pair {
+	return pairsOf(func(b Block) *float64 { return b.P50 }, r, base, keep)
+}
+
+// pairsOf lines up a statistic of two rows' blocks.
+func pairsOf(of func(Block) *float64, r, base *Row, keep func(Round) bool) []pair {
 	var out []pair
 	for _, b := range base.Rounds {
 		at := slices.IndexFunc(r.Rounds, func(x Round) bool { return x.Round == b.Round })
@@ -171,7 +176,7 @@ func pairs(r, base *Row, keep func(Round) bool) []pair {
 			continue
 		}
 		for i := range min(len(b.Blocks), len(r.Rounds[at].Blocks)) {
-			if p, q := r.Rounds[at].Blocks[i].P50, b.Blocks[i].P50; p != nil && q != nil && *p > 0 && *q > 0 {
+			if p, q := of(r.Rounds[at].Blocks[i]), of(b.Blocks[i]); p != nil && q != nil && *p > 0 && *q > 0 {
 				out = append(out, pair{b.Round, i, *p, *q})
 			}
 		}

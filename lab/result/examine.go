@@ -91,6 +91,20 @@ func (d *Document) anomaly(kind string, r *Row, detail string) {
 	d.Anomalies = append(d.Anomalies, Anomaly{kind, r.ID(), detail})
 }
 
+// Moved is how a row's block medians moved over the run.
+type Moved struct {
+	Middle      float64 // their median, µs
+	ThirdsRatio float64 // the last third over the first; NaN under three blocks
+	Drifting    bool
+}
+
+// Moved looks for a trend in the row's blocks.
+func (r *Row) Moved() Moved {
+	all := r.BlockP50s()
+	d := stats.FindDrift(all)
+	return Moved{stats.Median(all), d.ThirdsRatio, d.Drifting}
+}
+
 // Judge sets the document's thresholds: one is passed when every measured row of its contender keeps it. A contender
 // without such a figure has not passed.
 func (d *Document) Judge(exprs []string) {

@@ -1,0 +1,357 @@
+package result
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"toll/lab/plan"
+	"toll/lab/stats"
+)
+
+// The verdicts on a row.
+const (
+	Better       = "better"
+	Worse        = "worse"
+	NoDifference = "no difference shown"
+)
+
+// A Comparison says what changed from one side to the other, row by row. A ratio above 1 means that the second side is slower.
+type Comparison struct {
+	Design     string // how the two sides were paired, one sentence
+	Sequential bool   // one side ran after the other: the intervals can't be trusted
+	Rows       []Difference
+}
+
+// A Difference is one row on both sides.
+type Difference struct {
+	Row           string // as Row.ID
+	Before, After *Row   // the last run of each side
+	Of            string // what is divided, in words
+	Value         float64
+	Lo, Hi        *float64 // at 95 % over all rows together; nil without an interval
+	Pairs         int
+	Floor         *float64 // distance from 1 that the A/A controls reached; nil when it is not known
+	Verdict       string
+}
+
+// Missed reports whether the row got worse by more than gate, a share such as 0.03: its interval excludes 1 and the ratio lies
+// beyond the noise floor as well as the gate.
+func (x Difference) Missed(gate float64) bool { return x.Verdict == Worse && x.Value > 1+gate }
+
+// Missed returns the rows that got worse by more than gate.
+func (c *Comparison) Missed(gate float64) []Difference {
+	var out []Difference
+	for _, x := range c.Rows {
+		if x.Missed(gate) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// judge sets the verdict: a difference is shown when the interval excludes 1 and the ratio lies beyond the noise floor.
+func (x *Difference) judge() {
+	x.Verdict = NoDifference
+	if x.Floor == nil || math.Abs(x.Value-1) <= *x.Floor {
+		return
+	}
+	switch differs(x.Lo, x.Hi) {
+	case -1:
+		x.Verdict = Better
+	case 1:
+		x.Verdict = Worse
+	}
+}
+
+// NoiseFloor is the largest distance from 1 that a control's interval reaches.
+func NoiseFloor(lo, hi float64) float64 { return max(hi-1, 1-lo, 0) }
+
+// Within compares the contenders of one run with their baseline: both were called in the same blocks. A change shows in the
+// medians, which are what a caller sees, or in the minima, which other processes disturb least.
+func Within(d *Document) (*Comparison, error) {
+	c := &Comparison{Design: "paired block by block in one run"}
+	var groups []*Group
+	contenders := 0
+	for _, g := range d.Groups() {
+		others := slices.DeleteFunc(slices.Clone(g.Rows), func(r *Row) bool { return r.Role != "" })
+		if g.With(Baseline) != nil && len(others) > 0 {
+			groups, contenders = append(groups, g), contenders+len(others)
+		}
+	}
+	if contenders == 0 {
+		return nil, errors.New("compare: the run has no contender beside its baseline")
+	}
+	statistics := []struct {
+		name string
+		of   func(Block) *float64
+	}{
+		{"medians", func(b Block) *float64 { return b.P50 }},
+		{"minima", func(b Block) *float64 { return b.Min }},
+	}
+	level := 1 - (1-Level)/float64(contenders*len(statistics))
+	for _, g := range groups {
+		for _, r := range g.Rows {
+			for _, s := range statistics {
+				if r.Role != "" {
+					continue
+				}
+				x := Difference{Row: r.ID(), Before: g.With(Baseline), After: r, Of: "block " + s.name}
+				if q := blockRatio(s.of, r, x.Before, level); q.Blocks > 0 {
+					x.set(q)
+				} else {
+					return nil, fmt.Errorf("compare: %s and its baseline have no block in common", r.ID())
+				}
+				if k := g.With(Control); k != nil {
+					x.Floor = floorOf(blockRatio(s.of, k, x.Before, Level))
+				}
+				x.judge()
+				c.Rows = append(c.Rows, x)
+			}
+		}
+	}
+	return c, nil
+}
+
+func blockRatio(of func(Block) *float64, r, base *Row, level float64) stats.Ratio {
+	row, b := columns(pairsOf(of, r, base, func(Round) bool { return true }))
+	return stats.PairedRatio(row, b, level)
+}
+
+// floorOf is the noise floor that a control's ratio gives; nil without an interval.
+func floorOf(q stats.Ratio) *float64 {
+	if !q.Interval {
+		return nil
+	}
+	return Ptr(NoiseFloor(q.Lo, q.Hi))
+}
+
+func (x *Difference) set(q stats.Ratio) {
+	x.Value, x.Pairs = Round5(q.Value), q.Blocks
+	x.Lo, x.Hi = interval(q)
+}
+
+// Compare sets results of the same plan, on the same kind of machine over the same hop, beside each other. Where each side has
+// several runs that took turns they are paired; a single run of each, or one side after the other, is sequential.
+func Compare(before, after []*Document) (*Comparison, error) {
+	if len(before) == 0 || len(after) == 0 {
+		return nil, errors.New("compare: a side without a result")
+	}
+	byStart := func(a, b *Document) int { return a.Started.Compare(b.Started) }
+	before, after = slices.SortedFunc(slices.Values(before), byStart), slices.SortedFunc(slices.Values(after), byStart)
+	for _, d := range slices.Concat(before[1:], after) {
+		if err := Comparable(before[0], d); err != nil {
+			return nil, err
+		}
+	}
+	if why := sequential(before, after); why != "" {
+		return oneAfterTheOther(before[len(before)-1], after[len(after)-1], why)
+	}
+	return inTurns(before, after)
+}
+
+// Comparable says why two results may not be compared, nil when they may.
+func Comparable(a, b *Document) error {
+	if a.Plan.SHA256 != b.Plan.SHA256 {
+		return fmt.Errorf("compare: the plans differ: %s", planDifference(a, b))
+	}
+	if x, y := a.Environment.MachineKey, b.Environment.MachineKey; x != y {
+		return fmt.Errorf("compare: the machines differ: key %s (%s, %d CPUs) and %s (%s, %d CPUs)",
+			short(x), a.Environment.CPU.BrandCPUID, a.Environment.CPU.Logical, short(y), b.Environment.CPU.BrandCPUID, b.Environment.CPU.Logical)
+	}
+	if x, y := a.Method.Hop, b.Method.Hop; x.Kind != y.Kind || x.ConfiguredRTT != y.ConfiguredRTT {
+		return fmt.Errorf("compare: the hops differ: %s with %g ms and %s with %g ms", x.Kind, x.ConfiguredRTT, y.Kind, y.ConfiguredRTT)
+	}
+	return nil
+}
+
+func short(s string) string { return s[:min(len(s), 12)] }
+
+func planDifference(a, b *Document) string {
+	var parts []string
+	if a.Benchmark != b.Benchmark {
+		parts = append(parts, fmt.Sprintf("benchmark %s and %s", a.Benchmark, b.Benchmark))
+	}
+	for _, f := range []struct {
+		name string
+		x, y []string
+	}{
+		{"cases", a.Plan.Cases, b.Plan.Cases}, {"phases", a.Plan.Phases, b.Plan.Phases},
+		{"contenders", a.Plan.Contenders, b.Plan.Contenders}, {"with", a.Plan.With, b.Plan.With},
+		{"baseline", []string{a.Plan.Baseline}, []string{b.Plan.Baseline}}, {"thresholds", a.Plan.Thresholds, b.Plan.Thresholds},
+	} {
+		if !slices.Equal(f.x, f.y) {
+			parts = append(parts, fmt.Sprintf("%s %s and %s", f.name, strings.Join(f.x, ","), strings.Join(f.y, ",")))
+		}
+	}
+	for _, v := range plan.Deviations(a.Plan.Settings, b.Plan.Settings) {
+		if v.Claimed != v.Ran {
+			parts = append(parts, fmt.Sprintf("%s %s and %s", v.What, v.Claimed, v.Ran))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("digests %s and %s", short(a.Plan.SHA256), short(b.Plan.SHA256))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sequential says why the runs of two sides, each in the order of their starts, can't be paired; "" when they took turns.
+func sequential(before, after []*Document) string {
+	if len(before) == 1 && len(after) == 1 {
+		return "each side is one run, made at another time than the other's"
+	}
+	if len(before) != len(after) {
+		return fmt.Sprintf("%d runs of one side and %d of the other can't be paired", len(before), len(after))
+	}
+	for i := range before[1:] {
+		first, next := later(before[i], after[i]), earlier(before[i+1], after[i+1])
+		if !next.Started.After(first.Started) {
+			return fmt.Sprintf("pair %d begins before pair %d has begun on both sides: the runs did not take turns", i+2, i+1)
+		}
+	}
+	return ""
+}
+
+func later(a, b *Document) *Document {
+	if a.Started.After(b.Started) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b *Document) *Document {
+	if a.Started.After(b.Started) {
+		return b
+	}
+	return a
+}
+
+// at returns d's measured row of an ID, nil without one.
+func (d *Document) at(id string) *Row {
+	for i := range d.Rows {
+		if d.Rows[i].Kind == Measured && d.Rows[i].ID() == id {
+			return &d.Rows[i]
+		}
+	}
+	return nil
+}
+
+// compared lists the IDs of rows that have successes in every document.
+func compared(all []*Document) []string {
+	var out []string
+	for i := range all[0].Rows {
+		r := &all[0].Rows[i]
+		id := r.ID()
+		lacks := func(d *Document) bool { x := d.at(id); return x == nil || x.Latency == nil }
+		if r.Kind == Measured && (r.Ranked() || r.Role == Floor) && !slices.ContainsFunc(all, lacks) && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func p50s(all []*Document, id string) []float64 {
+	out := make([]float64, len(all))
+	for i, d := range all {
+		out[i] = d.at(id).Latency.P50
+	}
+	return out
+}
+
+// inTurns pairs the runs of both sides one by one.
+func inTurns(before, after []*Document) (*Comparison, error) {
+	ids := compared(slices.Concat(before, after))
+	if len(ids) == 0 {
+		return nil, errors.New("compare: no row has successes in every run")
+	}
+	c := &Comparison{Design: fmt.Sprintf("%d pairs of runs that took turns", len(before))}
+	level := 1 - (1-Level)/float64(len(ids))
+	for _, id := range ids {
+		x := Difference{Row: id, Before: before[len(before)-1].at(id), After: after[len(after)-1].at(id), Of: "medians of paired runs"}
+		x.set(stats.PairedRatio(p50s(after, id), p50s(before, id), level))
+		x.Floor = pairedFloor(before, after, x.Before)
+		x.judge()
+		c.Rows = append(c.Rows, x)
+	}
+	return c, nil
+}
+
+// pairedFloor is what the controls of all runs, divided by their own baselines, say that paired runs can't show.
+func pairedFloor(before, after []*Document, r *Row) *float64 {
+	var control, base []float64
+	for _, d := range slices.Concat(before, after) {
+		for _, g := range d.Groups() {
+			a, b := g.With(Control), g.With(Baseline)
+			if g.Case == r.Case && g.Phase == r.Phase && g.Concurrency == r.Concurrency && a != nil && b != nil && a.Latency != nil && b.Latency != nil {
+				control, base = append(control, a.Latency.P50), append(base, b.Latency.P50)
+			}
+		}
+	}
+	return floorOf(stats.PairedRatio(control, base, Level))
+}
+
+// oneAfterTheOther compares two runs by what each measured against a reference of its own: what both sides' machines did to
+// the reference as well cancels, and nothing else does.
+func oneAfterTheOther(a, b *Document, why string) (*Comparison, error) {
+	ids := compared([]*Document{a, b})
+	if len(ids) == 0 {
+		return nil, errors.New("compare: no row has successes in both runs")
+	}
+	c := &Comparison{Sequential: true, Design: "sequential: no interval can be trusted, because " + why +
+		"; what the machine did meanwhile looks like a difference"}
+	for _, id := range ids {
+		x := Difference{Row: id, Before: a.at(id), After: b.at(id), Of: "ratio to the run's own baseline"}
+		qa, qb := x.Before.Ratio, x.After.Ratio
+		if x.Before.Role == Baseline {
+			x.Of, qa, qb = "ratio to the run's own floor", a.overFloor(x.Before), b.overFloor(x.After)
+		}
+		if qa == nil || qb == nil {
+			x.Of, x.Value = "p50, with nothing to hold it against", Round5(x.After.Latency.P50/x.Before.Latency.P50)
+		} else {
+			x.combine(qa, qb)
+			x.Floor = sequentialFloor(a, b, x.Before)
+		}
+		x.judge()
+		c.Rows = append(c.Rows, x)
+	}
+	return c, nil
+}
+
+// overFloor is a baseline's ratio to the floor of its group, or to the null target.
+func (d *Document) overFloor(r *Row) *Ratio {
+	for _, g := range d.Groups() {
+		if ref := cmp.Or(g.With(Floor), g.With(Null)); g.With(Baseline) == r && ref != nil {
+			return ratioOf(r, ref)
+		}
+	}
+	return nil
+}
+
+// combine divides two ratios; their intervals, as halves of a logarithm, add in squares.
+func (x *Difference) combine(a, b *Ratio) {
+	x.Value, x.Pairs = Round5(b.Value/a.Value), min(a.Blocks, b.Blocks)
+	if a.Lo == nil || b.Lo == nil {
+		return
+	}
+	half := math.Hypot(math.Log(*a.Hi / *a.Lo)/2, math.Log(*b.Hi / *b.Lo)/2)
+	x.Lo, x.Hi = Ptr(Round5(x.Value*math.Exp(-half))), Ptr(Round5(x.Value*math.Exp(half)))
+}
+
+func sequentialFloor(a, b *Document, r *Row) *float64 {
+	var floors []float64
+	for _, d := range []*Document{a, b} {
+		for _, g := range d.Groups() {
+			k := g.With(Control)
+			if g.Case == r.Case && g.Phase == r.Phase && g.Concurrency == r.Concurrency && k != nil && k.Ratio != nil && k.Ratio.Lo != nil {
+				floors = append(floors, NoiseFloor(*k.Ratio.Lo, *k.Ratio.Hi))
+			}
+		}
+	}
+	if len(floors) < 2 {
+		return nil
+	}
+	return Ptr(math.Hypot(floors[0], floors[1]))
+}

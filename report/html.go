@@ -1,0 +1,233 @@
+package report
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"toll/lab/result"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// mostStatic is how many groups of rows a page shows without its script; the others are packed, to keep the page small.
+const mostStatic = 2
+
+// A page is what page.html shows.
+type page struct {
+	Style, PlotStyle template.CSS
+	Script, Plot     template.JS
+	PlotLicence      template.HTML
+	Doc              *result.Document
+	Title            string
+	Facts            []fact
+	Sections         []section     // shown as they are
+	More             template.HTML // the other sections, packed
+	Contents         []section     // of all of them
+	Knees            []knee
+	Ladder           string
+	Elsewhere        []*result.Row
+	Trust            []string
+	Environment      []fact
+	Method           []fact
+	Explanations     []explanation
+	Packed           template.HTML
+	Thinned          bool
+	Colours          template.JS // contender: colour
+}
+
+// A fact is a name and what is so called.
+type fact struct{ Name, Text string }
+
+// HTML writes d as one page that needs nothing else: no network, no other file.
+func HTML(w io.Writer, d *result.Document) error {
+	p, err := newPage(d)
+	if err != nil {
+		return err
+	}
+	t, err := template.New("page.html").Funcs(functions()).ParseFS(pageFiles, "page/*.html")
+	if err != nil {
+		return fmt.Errorf("report: the page's template: %w", err)
+	}
+	var b bytes.Buffer
+	if sections := p.Sections; len(sections) > mostStatic {
+		more, err := packSections(t, p, sections[mostStatic:])
+		if err != nil {
+			return err
+		}
+		p.More = template.HTML(more) // base64: nothing to escape
+		p.Sections = sections[:mostStatic]
+	}
+	if err := t.Execute(&b, p); err != nil {
+		return fmt.Errorf("report: the page: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+func packSections(t *template.Template, p *page, sections []section) (string, error) {
+	var b bytes.Buffer
+	for _, s := range sections {
+		if err := t.ExecuteTemplate(&b, "section.html", s); err != nil {
+			return "", fmt.Errorf("report: the page: %w", err)
+		}
+	}
+	if len(p.Knees) > 0 {
+		if err := t.ExecuteTemplate(&b, "knees.html", p); err != nil {
+			return "", fmt.Errorf("report: the page: %w", err)
+		}
+	}
+	return zipped(b.Bytes())
+}
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"theirs50": func(r *result.Row) string {
+			return theirs(r, func(l *result.Latency) *float64 { return &l.P50 })
+		},
+		"theirs99":   func(r *result.Row) string { return theirs(r, func(l *result.Latency) *float64 { return l.P99 }) },
+		"figure":     figure,
+		"source":     sourceText,
+		"deviations": deviationText,
+	}
+}
+
+func newPage(d *result.Document) (*page, error) {
+	read := func(name string) string {
+		data, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			panic("the embedded page: " + err.Error())
+		}
+		return string(data)
+	}
+	colours := coloursOf(d)
+	p := &page{
+		Style: template.CSS(read("page.css")), PlotStyle: template.CSS(read("uPlot.min.css")),
+		Script: template.JS(read("page.js")), Plot: template.JS(read("uPlot.iife.min.js")),
+		PlotLicence: template.HTML("<!--\nuPlot 1.6.32, in this page:\n" + strings.ReplaceAll(read("uPlot.LICENSE"), "--", "- -") + "-->"),
+		Doc:         d, Title: d.Benchmark, Facts: facts(d), Elsewhere: elsewhere(d), Trust: Trust(d),
+		Ladder: strings.Join(ladderLines(d), "\n"), Environment: environment(d), Method: method(d), Explanations: explanations(),
+	}
+	for i, g := range d.Groups() {
+		p.Sections = append(p.Sections, newSection(d, g, i, colours))
+	}
+	p.Contents = p.Sections
+	p.Knees = knees(d, colours)
+	names, err := json.Marshal(colours)
+	if err != nil {
+		return nil, err
+	}
+	p.Colours = template.JS(names)
+	text, cut, err := document(d)
+	p.Packed, p.Thinned = template.HTML(text), cut // base64: nothing to escape
+	return p, err
+}
+
+// palette is how many colours page.css has; further contenders begin again.
+const palette = 10
+
+// coloursOf numbers the contenders of a document, so that one has the same colour everywhere.
+func coloursOf(d *result.Document) map[string]int {
+	out := make(map[string]int)
+	for i := range d.Rows {
+		if n := d.Rows[i].Contender.Name; d.Rows[i].Kind == result.Measured {
+			if _, ok := out[n]; !ok {
+				out[n] = len(out) % palette
+			}
+		}
+	}
+	return out
+}
+
+// facts is what must be known before any number.
+func facts(d *result.Document) []fact {
+	s := d.Plan.Settings
+	turn := fmt.Sprintf("%d × %d calls", s.Blocks, s.Calls)
+	if s.Duration > 0 {
+		turn = fmt.Sprintf("%d × %s", s.Blocks, durationText(s.Duration))
+	}
+	callers := make([]string, len(d.Method.Concurrency))
+	for i, n := range d.Method.Concurrency {
+		callers[i] = fmt.Sprint(n)
+	}
+	return []fact{
+		{"measured", d.Started.Format("2 January 2006, 15:04 UTC") + fmt.Sprintf(", %.0f s", d.ElapsedS)},
+		{"model", d.Method.Model},
+		{"callers", strings.Join(callers, ", ")},
+		{"blocks", fmt.Sprintf("%s of each contender, %s, %d rounds", turn, d.Method.Order, d.Method.Replicates)},
+		{"hop", hopText(d) + unit(d)},
+		{"limits on contenders", d.Method.Limits.Mechanism},
+		{"machine", fmt.Sprintf("%s, %d CPUs", d.Environment.CPU.BrandCPUID, d.Environment.CPU.Logical)},
+		{"seed", fmt.Sprint(d.Seed)},
+	}
+}
+
+// unit stands behind the hop where no table says that times are microseconds.
+func unit(d *result.Document) string {
+	if d.Method.Hop.MeasuredRTT == nil || d.Method.Hop.Kind == "none" {
+		return ""
+	}
+	return " µs"
+}
+
+func method(d *result.Document) []fact {
+	m := d.Method
+	out := []fact{
+		{"model", m.Model}, {"order", m.Order}, {"concurrency", strings.Trim(fmt.Sprint(m.Concurrency), "[]")}, {"processes", m.Processes},
+		{"hop", hopText(d) + unit(d)}, {"limits on contenders", limitsText(m.Limits)}, {"rounds", fmt.Sprint(m.Replicates)},
+		{"warm-up", fmt.Sprintf("%d calls of each contender in each round", d.Plan.Warmup)}, {"timeout of a call", durationText(d.Plan.Timeout)},
+		{"plan", "sha256 " + d.Plan.SHA256},
+		{"toll", strings.TrimSpace(d.Toll.Version + " " + d.Toll.Commit + " " + d.Toll.Go)},
+	}
+	if d.Toll.Dirty {
+		out[len(out)-1].Text += ", built from changed sources"
+	}
+	return out
+}
+
+func limitsText(l result.Limits) string {
+	text := l.Mechanism
+	if l.CPUs != nil {
+		text += fmt.Sprintf(", %g CPUs", *l.CPUs)
+	}
+	if l.MemoryMB != nil {
+		text += fmt.Sprintf(", %g MB", *l.MemoryMB)
+	}
+	if l.ThrottledMS != nil {
+		text += fmt.Sprintf(", throttled %g ms", *l.ThrottledMS)
+	}
+	return text
+}
+
+func environment(d *result.Document) []fact {
+	e := d.Environment
+	out := []fact{
+		{"machine key", e.MachineKey}, {"CPU", e.CPU.BrandCPUID}, {"CPU as the system names it", e.CPU.BrandOS}, {"logical CPUs", fmt.Sprint(e.CPU.Logical)},
+		{"system", strings.TrimSpace(e.OS.Name + " " + e.OS.Arch + " " + e.OS.Kernel)}, {"hypervisor", e.OS.Hypervisor}, {"container", e.OS.Container},
+		{"clock", strings.TrimSpace(e.OS.Clocksource + fmt.Sprintf(" %.0f ns a pair of readings", e.Lab.ClockNS))},
+		{"recorder", fmt.Sprintf("%.1f ns a call", e.Lab.RecordNS)},
+		{"lab", fmt.Sprintf("GOMAXPROCS %d, GOGC %s, GOMEMLIMIT %s", e.Client.GOMAXPROCS, e.Client.GOGC, e.Client.GOMEMLIMIT)},
+		{"noise", noiseText(e.Noise)},
+	}
+	if e.MemoryMB != nil {
+		out = append(out, fact{"memory", fmt.Sprintf("%d MB", *e.MemoryMB)})
+	}
+	for _, n := range e.NotVisible {
+		out = append(out, fact{"not visible", n})
+	}
+	return out
+}
+
+// Style returns the page's style sheet, so that other pages look the same.
+func Style() string {
+	data, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		panic("the embedded page: " + err.Error())
+	}
+	return string(data)
+}
