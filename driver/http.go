@@ -14,11 +14,10 @@ import (
 	"toll/lab/record"
 )
 
-// The clients by which HTTP can be called, beside ClientRaw and ClientHTTP.
+// The clients by which HTTP can be called, beside ClientRaw, ClientHTTP and ClientH2C.
 const (
 	ClientLoop = "loop" // ours: one thread drives many connections by readiness; Linux, without TLS
 	ClientH2   = "h2"   // net/http over HTTP/2 with TLS
-	ClientH2C  = "h2c"  // net/http over HTTP/2 in the clear
 )
 
 // HTTP calls one URL again and again, the same request each time. It must not be copied once it has opened.

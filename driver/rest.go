@@ -15,7 +15,7 @@ import (
 const (
 	ClientRaw  = "raw"      // ours: a net.Conn, a hand-written codec, no allocation
 	ClientHTTP = "net/http" // what a Go program usually pays: http.Client and encoding/json
-	ClientH2C  = "h2c"      // the same over HTTP/2 without TLS
+	ClientH2C  = "h2c"      // net/http over HTTP/2 without TLS
 )
 
 // REST calls the operation note as JSON over HTTP/1.1: POST {"id","note"}, answered by {"id","note","status":"done"} and
