@@ -52,6 +52,7 @@ type streams struct {
 
 type grammar struct {
 	Run       runCmd       `cmd:"" help:"Measure: run benchmarks or plan files and print an honest table."`
+	Load      loadCmd      `cmd:"" help:"Put a load on a URL, or compare two: latency, throughput and how far to trust them."`
 	Serve     serveCmd     `cmd:"" help:"Serve a reference system until stdin closes or a signal comes."`
 	Contender contenderCmd `cmd:"" help:"List, build, check and run contenders: anyone's systems."`
 	Compare   compareCmd   `cmd:"" help:"Say what changed between two results, and gate on it."`

@@ -321,20 +321,8 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 
 // write leaves result.json, report.html and report.md in dir and prints the table, or the document.
 func write(s *streams, dir string, doc *result.Document, asJSON bool) error {
-	if err := doc.WriteFile(filepath.Join(dir, "result.json")); err != nil {
+	if err := writeFiles(dir, doc); err != nil {
 		return err
-	}
-	for _, f := range []struct {
-		name   string
-		render func(io.Writer, *result.Document) error
-	}{{"report.md", report.Markdown}, {"report.html", report.HTML}} {
-		file, err := os.Create(filepath.Join(dir, f.name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.render(file, doc), file.Close()); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
 	}
 	if asJSON {
 		return doc.Encode(s.out)
@@ -353,6 +341,26 @@ func show(w io.Writer, doc *result.Document) error {
 		return report.Coloured(w, doc)
 	}
 	return report.Text(w, doc)
+}
+
+// writeFiles leaves result.json, report.md and report.html in dir.
+func writeFiles(dir string, doc *result.Document) error {
+	if err := doc.WriteFile(filepath.Join(dir, "result.json")); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name   string
+		render func(io.Writer, *result.Document) error
+	}{{"report.md", report.Markdown}, {"report.html", report.HTML}} {
+		file, err := os.Create(filepath.Join(dir, f.name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.render(file, doc), file.Close()); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return nil
 }
 
 // outcome turns what was measured into an exit code.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"toll/lab/load"
@@ -27,6 +29,7 @@ type HTTP struct {
 	Client string // one of the clients; ClientRaw when empty
 	RawRequest
 	Expect Expect
+	Steps  []Step // in place of the one request, a sequence of them
 
 	// Fresh opens a connection for each request, inside the window, and times connecting, the TLS handshake and the first
 	// byte as parts of it.
@@ -37,6 +40,8 @@ type HTTP struct {
 	Timeout time.Duration // of one call; 0 = only the context's
 	MaxBody int64         // largest reply body; 0 = 64 MiB
 	Wire    *Wire         // counts bytes; nil in a timed pass
+
+	vus atomic.Int64 // sessions opened
 }
 
 func (h *HTTP) config() ConnConfig {
@@ -56,6 +61,9 @@ func (h *HTTP) Open(ctx context.Context) (load.Caller, error) {
 		}
 		if h.Host != "" {
 			c.dialer.host = h.Host
+		}
+		if len(h.Steps) > 0 {
+			return newSession(c, h), nil
 		}
 		caller := &rawHTTP{conn: c, req: h.RawRequest, expect: &h.Expect, fresh: h.Fresh}
 		if h.Fresh {
@@ -129,12 +137,20 @@ type stdHTTP struct {
 
 // Call makes one call.
 func (c *stdHTTP) Call(ctx context.Context, _ record.Mark) error {
+	reply, err := c.do(ctx)
+	if err != nil {
+		return err
+	}
+	return c.target.Expect.check(reply)
+}
+
+func (c *stdHTTP) do(ctx context.Context) (Reply, error) {
 	if c.target.Fresh {
 		c.http.Close()
 	}
 	req, err := http.NewRequestWithContext(ctx, c.target.method(), c.http.url, bytes.NewReader(c.target.Body))
 	if err != nil {
-		return record.Fail(record.Other, err)
+		return Reply{}, record.Fail(record.Other, err)
 	}
 	if c.target.Body == nil {
 		req.Body = nil
@@ -145,11 +161,48 @@ func (c *stdHTTP) Call(ctx context.Context, _ record.Mark) error {
 		req.Host = c.target.Host
 	}
 	status, body, err := c.http.exchange(req)
-	if err != nil {
-		return err
-	}
-	return c.target.Expect.check(Reply{Status: status, Body: body})
+	return Reply{Status: status, Body: body}, err
 }
 
 // Close closes the connection.
 func (c *stdHTTP) Close() error { return c.http.Close() }
+
+// Once makes one call on a connection of its own and returns its reply, which is the caller's to keep. A reply that is not
+// expected is an error.
+func (h *HTTP) Once(ctx context.Context) (Reply, error) {
+	c, err := h.Open(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer load.Close(c)
+	var reply Reply
+	switch c := c.(type) {
+	case *rawHTTP:
+		reply, err = c.conn.Do(ctx, &c.req)
+	case *stdHTTP:
+		reply, err = c.do(ctx)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	reply.Body = bytes.Clone(reply.Body)
+	return reply, h.Expect.check(reply)
+}
+
+// NoMark is a Mark for calls that nobody records.
+func NoMark() record.Mark { return record.Mark{} }
+
+// ConnectTime times one connect to an address, without TLS.
+func ConnectTime(ctx context.Context, addr string) (time.Duration, error) {
+	a, err := parseAddress(addr)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	nc, err := new(net.Dialer).DialContext(ctx, a.network, a.addr)
+	if err != nil {
+		return 0, dialFailure(ctx, err)
+	}
+	d := time.Since(begin)
+	return d, nc.Close()
+}

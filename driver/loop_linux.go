@@ -16,6 +16,9 @@ import (
 	"toll/lab/record"
 )
 
+// LoopWorks says whether this system has client loop.
+const LoopWorks = true
+
 // Gather connects VUs that an event loop drives, where the client is ClientLoop; else a goroutine each drives them.
 func (h *HTTP) Gather(ctx context.Context, vus int) (load.Crowd, error) {
 	if h.Client != ClientLoop {

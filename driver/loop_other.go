@@ -9,6 +9,9 @@ import (
 	"toll/lab/load"
 )
 
+// LoopWorks says whether this system has client loop.
+const LoopWorks = false
+
 // Gather connects VUs that a goroutine each drives.
 func (h *HTTP) Gather(ctx context.Context, vus int) (load.Crowd, error) {
 	if h.Client == ClientLoop {

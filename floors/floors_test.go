@@ -30,7 +30,7 @@ var table = []floor{
 	{"suite", []string{"driver", "contender", "ingest", "certs", "published", "system", "system/...", "lab", "lab/..."}},
 	{"report", []string{"lab/result", "lab/plan", "published"}},
 	{"audit", []string{"ingest", "published", "lab/check", "lab/result"}},
-	{"driver", []string{"lab/load", "lab/record", "wire/..."}},
+	{"driver", []string{"lab/load", "lab/plan", "lab/record", "wire/..."}},
 	{"contender", []string{"contender/...", "lab/plan"}},
 	{"contender/...", nil},
 	{"ingest", []string{"lab/result"}},

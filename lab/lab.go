@@ -43,7 +43,9 @@ type Entry struct {
 	TLS         *result.TLS // nil on a plain connection
 	CalleeClock bool        // the callee times the operation in its own process
 	Calling     bool        // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
+	Client      string      // by which of several clients it is called; "" when there is only one
 	Unverified  bool        // replies are not looked into, as in a published method
+	Unseen      string      // why the server's process can't be seen, where Process is nil and it runs in another one
 }
 
 // ID names the entry within its set.
@@ -91,6 +93,8 @@ type Options struct {
 	Hop      result.Hop                            // as configured; the measured RTT is filled in from the floor
 	Limits   result.Limits                         // in force on the contenders
 	Watched  func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
+	Wait     load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
+	Look     func(*result.Document) (enough bool)  // called after each round with what there is so far; nil for none
 	Watch    func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of our own processes
 }
 

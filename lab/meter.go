@@ -37,6 +37,9 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 		r.meterEngine(ctx, s, l)
 		return
 	}
+	if l.entry.Client != "" && l.row.shard.Out > 0 && l.entry.Process == nil {
+		return // the client counted its bytes in the window, and there is no server to ask
+	}
 	target := l.entry.Metered
 	if target == nil {
 		target = l.entry.Target

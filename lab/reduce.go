@@ -26,6 +26,9 @@ type rowState struct {
 	server    Usage // used in the windows; RSS and threads are the largest seen
 	serverOK  bool
 	metered   metered
+	outcomes  []load.Outcome // of turns under load
+	warm      []load.Outcome
+	spent     record.Meter // by this process on those turns
 }
 
 func (r *run) rowName(s Setting, e Entry) string {
@@ -51,12 +54,21 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	} else {
 		row.serverOK = false
 	}
-	round := result.Round{Round: s.Round, Ops: got.Shard.Ops(), OK: got.Shard.Latency.Count(), Failed: failures(got.Shard)}
+	row.warm = append(row.warm, l.warm...)
+	round := result.Round{Round: s.Round, Ops: got.Shard.Ops() + got.Shard.Dropped, OK: got.Shard.Latency.Count(), Failed: failures(got.Shard)}
 	for _, st := range got.Stretches {
 		row.elapsed += st.Elapsed
 		row.active += st.Active
 		row.clientCPU += st.CPU
 		round.ElapsedS += st.Elapsed.Seconds()
+		if st.Outcome != nil {
+			row.outcomes = append(row.outcomes, *st.Outcome)
+			row.spent = row.spent.Add(st.Meter)
+			if len(got.Stretches) == 1 && len(st.Outcome.Slices) > 1 && r.o.Settings.BlocksOf(s.Round-1) == 1 && !r.comparing() {
+				round.Blocks = sliceBlocks(st)
+				continue
+			}
+		}
 		b := result.Block{Slot: st.Slot, OK: st.OK}
 		if st.OK > 0 {
 			b.P50, b.Min = result.Ptr(micros(st.Median)), result.Ptr(micros(st.Min))
@@ -101,7 +113,9 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 			d.Rows = append(d.Rows, r.row(row))
 		}
 	}
-	d.Method.Hop.MeasuredRTT = r.floorRTT()
+	if rtt := r.floorRTT(); rtt != nil {
+		d.Method.Hop.MeasuredRTT = rtt
+	}
 	d.Gaps = append(d.Gaps, r.gaps...)
 	d.Method.Deviations = d.Deviations()
 	if partial {
@@ -163,11 +177,11 @@ func (r *run) floorRTT() *float64 {
 
 // row reduces one row.
 func (r *run) row(s *rowState) result.Row {
-	e, ops := s.entry, s.shard.Ops()
+	e, ops := s.entry, s.shard.Ops()+s.shard.Dropped
 	row := result.Row{
 		Case: s.setting.Case, Contender: e.Contender, Kind: result.Measured, Role: e.Role, Phase: s.setting.Phase,
 		Concurrency: s.setting.Concurrency, Connections: e.Connections,
-		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Verified: s.shard.Latency.Count(),
+		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Dropped: s.shard.Dropped, Verified: s.shard.Latency.Count(),
 		ElapsedS: result.Round5(s.elapsed.Seconds()), Rounds: s.rounds, Warnings: []string{}, TLS: e.TLS,
 	}
 	if s.engine() {
@@ -175,7 +189,7 @@ func (r *run) row(s *rowState) result.Row {
 	}
 	if e.Unverified {
 		row.Verified = 0
-		row.Warnings = append(row.Warnings, "replies were drained undecoded; only their status was looked at")
+		row.Warnings = append(row.Warnings, unverified(e))
 	}
 	h := &s.shard.Latency
 	row.Latency = latency(h)
@@ -191,12 +205,17 @@ func (r *run) row(s *rowState) result.Row {
 			row.Parts[name] = result.Part{Count: p.Count(), Latency: *latency(p)}
 		}
 	}
+	row.BadParts = s.shard.BadParts
+	row.Failing = latency(&s.shard.Failing)
+	row.Service = latency(&s.shard.Service)
+	row.Tail = tail(&s.shard, time.Duration(r.o.Settings.Timeout))
 	r.little(s, &row)
+	r.timed(s, &row)
 	r.costs(s, &row)
 	if len(s.rounds) < r.o.Settings.Rounds && r.done == r.total {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("measured in %d of %d rounds; the gaps say why", len(s.rounds), r.o.Settings.Rounds))
 	}
-	if n := ops - row.OK; n > 0 {
+	if n := ops - row.OK - row.Dropped; n > 0 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("%d of %d calls failed", n, ops))
 	}
 	if ok, why := stats.Steady(row.BlockP50s()); !ok {
@@ -212,11 +231,17 @@ func (r *run) little(s *rowState, row *result.Row) {
 		row.Warnings = append(row.Warnings, "timed by the callee in its own process; Little's law does not apply")
 		return
 	}
-	busy := float64(s.shard.Latency.Sum() + s.shard.FailedNS)
+	busy, inFlight := float64(s.shard.Latency.Sum()+s.shard.FailedNS), s.active
+	if r.o.Settings.Model == plan.Open {
+		busy, inFlight = float64(s.shard.Service.Sum()+s.shard.FailedNS), 0
+		for _, o := range s.outcomes {
+			inFlight += o.InFlight
+		}
+	}
 	if busy == 0 {
 		return
 	}
-	row.Little = result.Ptr(result.Round5(float64(s.active) / busy))
+	row.Little = result.Ptr(result.Round5(float64(inFlight) / busy))
 	if *row.Little < .95 || *row.Little > 1.05 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("Little ratio %.3f is outside 0.95–1.05: time passed outside the calls", *row.Little))
 	}
@@ -224,7 +249,7 @@ func (r *run) little(s *rowState, row *result.Row) {
 
 // costs fills in what both sides spent.
 func (r *run) costs(s *rowState, row *result.Row) {
-	ops, m := float64(row.Ops), s.metered
+	ops, m := float64(row.Ops-row.Dropped), s.metered
 	if ops == 0 {
 		return
 	}
@@ -244,18 +269,36 @@ func (r *run) costs(s *rowState, row *result.Row) {
 		return
 	}
 	row.Client.CPU = result.Ptr(micros(float64(s.clientCPU) / ops))
-	if share := s.clientCPU.Seconds() / s.elapsed.Seconds() / float64(min(s.setting.Concurrency, procs)); share > check.ClientBound {
+	row.Client.Kind = s.entry.Client
+	client := result.Process{Role: "client", GOMAXPROCS: &procs}
+	cores := min(s.setting.Concurrency, procs)
+	if n := s.threads(); n > 0 {
+		client.Threads = &n
+		cores = min(cores, n)
+	}
+	if r.o.Settings.Model == plan.Open {
+		cores = procs
+		if client.Threads != nil {
+			cores = min(procs, *client.Threads)
+		}
+	}
+	if share := s.clientCPU.Seconds() / s.elapsed.Seconds() / float64(cores); share > check.ClientBound {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("client-bound: the client used %.0f %% of its cores", 100*share))
 	}
-	row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs}}
+	row.Processes = []result.Process{client}
 	name := r.rowName(s.setting, s.entry)
-	if m.calls > 0 {
+	if len(s.outcomes) > 0 {
+		row.Client.Allocs = result.Ptr(result.Round3(float64(s.spent.Allocs) / ops))
+		row.Client.AllocBytes = result.Ptr(result.Round3(float64(s.spent.AllocBytes) / ops))
+	} else if m.calls > 0 {
 		row.Client.Allocs = result.Ptr(result.Round3(float64(m.client.Allocs) / float64(m.calls)))
 		row.Client.AllocBytes = result.Ptr(result.Round3(float64(m.client.AllocBytes) / float64(m.calls)))
 	} else {
 		r.gap(name+": client.allocs_per_op", notMetered)
 	}
 	switch {
+	case s.shard.Out > 0:
+		row.WireBytes = &result.WireBytes{Out: result.Round3(float64(s.shard.Out) / ops), In: result.Round3(float64(s.shard.In) / ops)}
 	case m.calls == 0:
 		r.gap(name+": wire_bytes", notMetered)
 	case !m.wire:
@@ -265,8 +308,11 @@ func (r *run) costs(s *rowState, row *result.Row) {
 			Out: result.Round3(float64(m.out) / float64(m.calls)), In: result.Round3(float64(m.in) / float64(m.calls)),
 		}
 	}
-	if s.entry.Process != nil {
+	switch {
+	case s.entry.Process != nil:
 		r.serverCosts(s, row, name)
+	case s.entry.Unseen != "":
+		r.gap(name+": server", s.entry.Unseen)
 	}
 }
 
@@ -277,7 +323,7 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 	row.Server = new(result.ServerCost)
 	server := result.Process{Role: "server"}
 	if s.serverOK {
-		row.Server.CPU = result.Ptr(micros(float64(s.server.CPU) / float64(row.Ops)))
+		row.Server.CPU = result.Ptr(micros(float64(s.server.CPU) / float64(row.Ops-row.Dropped)))
 		row.Server.UserMS = result.Ptr(result.Round3(s.server.User.Seconds() * 1000))
 		row.Server.SystemMS = result.Ptr(result.Round3(s.server.System.Seconds() * 1000))
 		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))

@@ -35,6 +35,13 @@ func Run(ctx context.Context, p plan.Plan, open Opener, o Options) (*result.Docu
 			break
 		}
 		r.done++
+		if r.o.Look != nil && r.o.Look(r.document(started, false)) {
+			r.o.Settings.Rounds, r.o.Settings.Blocks = s.Round, r.blocksUpTo(s.Round)
+			r.o.Claimed.Rounds, r.o.Claimed.Blocks = r.o.Settings.Rounds, r.o.Settings.Blocks
+			r.plan.Settings = r.o.Settings
+			r.total = r.done
+			break
+		}
 	}
 	switch {
 	case len(r.rows) > 0 || ctx.Err() != nil:
@@ -93,7 +100,9 @@ func (r *run) settings() []Setting {
 // A lane is an entry while it is measured.
 type lane struct {
 	entry   Entry
-	callers []load.Caller // none when the target is an engine
+	callers []load.Caller // none when the target is an engine, or the lane has a crowd
+	crowd   load.Crowd    // where turns are times under load
+	warm    []load.Outcome
 	row     *rowState
 	before  Usage
 	usable  bool // before could be read
@@ -128,15 +137,7 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	for _, l := range lanes {
 		l.before, l.usable = r.usage(s, l)
 	}
-	got, err := load.Interleave(ctx, loadLanes(lanes, s.Concurrency), load.Blocks{
-		Blocks:   r.o.Settings.BlocksOf(s.Round - 1),
-		Calls:    r.o.Settings.Calls,
-		Duration: time.Duration(r.o.Settings.Duration),
-		Fixed:    r.o.Settings.Order == plan.Fixed,
-		Timeout:  time.Duration(r.o.Settings.Timeout),
-		Rand:     rnd,
-		Progress: func(block int) { r.progress(s, block) },
-	})
+	got, err := r.interleave(ctx, s, lanes, rnd)
 	for i, l := range lanes {
 		r.keep(s, l, got[i])
 	}
@@ -162,6 +163,15 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 			lanes = append(lanes, l)
 			continue
 		}
+		if r.o.Settings.Timed() {
+			var err error
+			if l.crowd, err = load.Gather(ctx, e.Target, r.vus(s)); err != nil {
+				r.fail(s, label(e), "connecting: "+err.Error())
+				continue
+			}
+			lanes = append(lanes, l)
+			continue
+		}
 		for range s.Concurrency {
 			c, err := e.Target.Open(ctx)
 			if err != nil {
@@ -184,6 +194,11 @@ func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {
 	each := max(r.o.Settings.Warmup/s.Concurrency, 1)
 	var live []*lane
 	for _, l := range lanes {
+		if l.crowd != nil {
+			r.warmCrowd(ctx, s, l)
+			live = append(live, l)
+			continue
+		}
 		if dead := l.warmUp(ctx, s.Concurrency, each, time.Duration(r.o.Settings.Timeout)); dead != nil && ctx.Err() == nil {
 			r.fail(s, label(l.entry), "warming up: "+dead.Error())
 			continue
@@ -226,7 +241,7 @@ func (l *lane) engine() load.Engine {
 func loadLanes(lanes []*lane, concurrency int) []load.Lane {
 	out := make([]load.Lane, len(lanes))
 	for i, l := range lanes {
-		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers, Engine: l.engine(), EngineCallers: concurrency}
+		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers, Engine: l.engine(), EngineCallers: concurrency, Crowd: l.crowd}
 	}
 	return out
 }
@@ -237,6 +252,10 @@ func closeAll(lanes []*lane) {
 			load.Close(c)
 		}
 		l.callers = nil
+		if l.crowd != nil {
+			l.crowd.Close()
+			l.crowd = nil
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"toll/lab/plan"
 	"toll/lab/result"
 )
 
@@ -22,7 +23,7 @@ func (c *checker) group(g *result.Group) {
 	for _, r := range g.Rows {
 		c.ratio(r, base)
 	}
-	if control == nil && len(g.Rows) > 1 {
+	if control == nil && compared(g) {
 		c.add(4, nil, "%s: no A/A control among the rows", name)
 	}
 	if control != nil && (control.Ratio == nil || control.Ratio.Lo == nil) {
@@ -34,6 +35,17 @@ func (c *checker) group(g *result.Group) {
 	for _, r := range g.Rows {
 		c.clientBound(r)
 	}
+}
+
+// compared reports whether the group compares contenders: a null target or a floor beside one contender does not.
+func compared(g *result.Group) bool {
+	n := 0
+	for _, r := range g.Rows {
+		if r.Ranked() {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // calleeTimed reports whether every row of a group was timed inside the contender's own process: then the lab's cost is in
@@ -65,6 +77,12 @@ func (c *checker) clientBound(r *result.Row) {
 		return
 	}
 	cores := float64(min(r.Concurrency, *r.Processes[0].GOMAXPROCS))
+	if c.doc.Method.Model == plan.Open {
+		cores = float64(*r.Processes[0].GOMAXPROCS)
+	}
+	if n := r.Processes[0].Threads; n != nil {
+		cores = min(cores, float64(*n))
+	}
 	// Rounded figures may lie on the other side of the bound than what they were rounded from: 1 % of leeway.
 	if share := *r.Client.CPU * float64(r.Ops) / 1e6 / r.ElapsedS / cores; share > ClientBound+.01 && !warned(r, "client-bound") {
 		c.add(7, r, "the client used %.0f %% of its cores and the row does not say client-bound", 100*share)

@@ -24,7 +24,7 @@ func (c *checker) method() {
 	if d.Method.Order == plan.Shuffled && neverMoved(d) {
 		c.add(2, nil, "the order is said to be shuffled, but every block has the contenders in the same places")
 	}
-	if ran.Warmup < 1 {
+	if ran.Warmup < 1 && ran.WarmupTime <= 0 {
 		c.add(9, nil, "no warm-up is declared")
 	}
 	c.deviations()
@@ -35,6 +35,9 @@ func (c *checker) method() {
 func neverMoved(d *result.Document) bool {
 	most, lanes := 0, 0
 	for _, g := range d.Groups() {
+		if !compared(g) {
+			continue
+		}
 		lanes = max(lanes, len(g.Rows))
 		for _, r := range g.Rows {
 			seen := 0

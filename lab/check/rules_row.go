@@ -36,7 +36,7 @@ func (c *checker) processes(r *result.Row) {
 	if roles["client"] == nil || roles["client"].GOMAXPROCS == nil {
 		c.add(1, r, "the client's process and its GOMAXPROCS are not stated")
 	}
-	if c.doc.Method.Processes != "in-process" && (roles["server"] == nil || r.Server == nil) {
+	if c.doc.Method.Processes != "in-process" && (roles["server"] == nil || r.Server == nil) && !c.gap(r, "server") {
 		c.add(1, r, "the server's process is not stated; a contender within this process must say in-process")
 	}
 	if r.Connections != "shared" && r.Connections != "per-caller" {
@@ -76,8 +76,11 @@ func (c *checker) replies(r *result.Row) {
 func (c *checker) model(r *result.Row) {
 	switch c.doc.Method.Model {
 	case plan.Open:
-		if r.Service == nil {
+		if r.Service == nil && r.OK > 0 {
 			c.add(6, r, "an open-model row without its service time")
+		}
+		if r.Open == nil && r.Ops > 0 {
+			c.add(6, r, "an open-model row that does not say how its schedule was kept")
 		}
 		if r.Dropped > 0 && !warned(r, "saturated") {
 			c.add(6, r, "%d arrivals were dropped and the row does not say saturated", r.Dropped)

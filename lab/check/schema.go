@@ -109,6 +109,8 @@ func vocabularies() map[string]vocabulary {
 			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message|ingest_app_message|ingest_commit/(8|1000)`),
 			words("toll toll-fast floor-std floor-fast openmls ts-mls mdk"), words("engine engine+store engine+envelope"),
 		},
+		// load is what `toll load` writes: anybody's URLs and commands.
+		result.Load: {pattern(`request|session`), nil, words("tcp unix tls")},
 		// contender is what `toll contender run` writes: anybody's systems among themselves.
 		"contender": {pattern(`[a-z0-9_]+(/[0-9A-Za-z]+)?`), words("null floor"), nil},
 	}
@@ -120,7 +122,7 @@ func Identifiers(d *result.Document) error {
 	all := vocabularies()
 	v, ok := all[d.Benchmark]
 	if !ok {
-		return fmt.Errorf("benchmark %q is not one of transport, gateway, spawn, bus, receipt, group, contender", d.Benchmark)
+		return fmt.Errorf("benchmark %q is not one of transport, gateway, spawn, bus, receipt, group, load, contender", d.Benchmark)
 	}
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -134,7 +136,7 @@ func Identifiers(d *result.Document) error {
 			return fmt.Errorf("row %d: phase %q is not one of %s", i, r.Phase, strings.Join(v.phases, ", "))
 		}
 		ours := len(d.Plan.With) == 0 || slices.Contains(d.Plan.Contenders, r.Contender.Name)
-		if ours && d.Benchmark != "contender" && !slices.Contains(v.contenders, r.Contender.Name) {
+		if ours && d.Benchmark != "contender" && v.contenders != nil && !slices.Contains(v.contenders, r.Contender.Name) {
 			return fmt.Errorf("row %d: contender %q is not one of the benchmark %s, and no manifest brought it", i, r.Contender.Name, d.Benchmark)
 		}
 	}

@@ -41,6 +41,7 @@ type Stretch struct {
 	OK          int64         // successes
 	Median, Min float64       // of the successes, ns; 0 without any
 	Outcome     *Outcome      // of a load, all it measured; nil otherwise
+	Meter       record.Meter  // of a load: what this process spent on it
 	Raw         []int64       // latencies of the successes, ns, VU by VU in the order of the calls; nil with a duration
 }
 
@@ -159,9 +160,10 @@ func (r *laneRun) closed(ctx context.Context, b Blocks, s *Stretch) {
 
 // loaded is the lane's share of one block when the blocks have a load.
 func (r *laneRun) loaded(ctx context.Context, b Blocks, s *Stretch) {
-	cpu := record.ReadCPU()
+	before := record.ReadMeter()
 	out, err := r.lane.Crowd.Run(ctx, *b.Load)
-	s.CPU = record.ReadCPU() - cpu
+	s.Meter = record.ReadMeter().Sub(before)
+	s.CPU = s.Meter.CPU
 	if ctx.Err() == nil {
 		r.dead = err
 	}

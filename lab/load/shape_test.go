@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -153,7 +152,6 @@ func TestARateIsKept(t *testing.T) {
 
 // frozen answers in 200 µs, but nothing between two times.
 type frozen struct {
-	mu         sync.Mutex
 	start      time.Time
 	from, till time.Duration
 }

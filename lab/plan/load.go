@@ -32,11 +32,15 @@ func (s Settings) withLoad(o *Settings) Settings {
 	if o.Think != 0 {
 		s.Think = o.Think
 	}
+	s.CallsOnly = s.CallsOnly || o.CallsOnly
 	if o.WarmupTime != 0 {
 		s.WarmupTime = o.WarmupTime
 	}
 	return s
 }
+
+// Check returns what is wrong with settings that no file holds: the field's name and a sentence; empty when they are usable.
+func (s Settings) Check() (field, msg string) { return s.check() }
 
 // checkLoad returns the field and the sentence of the first thing that is wrong with the load.
 func (s Settings) checkLoad() (field, msg string) {

@@ -91,6 +91,7 @@ type Settings struct {
 	Arrivals   string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`       // open model: even (also when empty) | poisson
 	InFlight   int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`     // open model: most calls in flight; 0 = max(1000, 2 s × rate)
 	Think      Duration `yaml:"think,omitempty" json:"think,omitempty"`             // closed model: pause of a VU between two calls
+	CallsOnly  bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"`   // a turn ends after calls, the duration bounds it
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
 }
 

@@ -76,10 +76,14 @@ func (s *Shard) Sent(d, late time.Duration, err error) {
 	if s.took != 0 {
 		d, s.took = s.took, 0
 	}
-	if err == nil {
-		s.Service.Record(int64(d))
+	if err != nil {
+		s.fail(KindOf(err))
+		s.FailedNS += int64(d)
+		s.Failing.Record(int64(d + late))
+		return
 	}
-	s.Done(d+late, err)
+	s.Service.Record(int64(d))
+	s.Latency.Record(int64(d + late))
 }
 
 // Reset empties s and keeps its memory; raw samples are let go.
@@ -181,6 +185,13 @@ type Mark struct{ s *Shard }
 func (m Mark) Part(name string, d time.Duration) {
 	if m.s != nil {
 		m.s.part(name).Record(int64(d))
+	}
+}
+
+// Paused says that the operation thought for a while: its VU was not active then.
+func (m Mark) Paused(d time.Duration) {
+	if m.s != nil {
+		m.s.Active -= d
 	}
 }
 

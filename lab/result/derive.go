@@ -257,17 +257,32 @@ func (g *Group) markOutliers(base *Row) {
 // Ranked reports whether the row takes part in the ranking: contenders do, and the baseline.
 func (r *Row) Ranked() bool { return r.Role == "" || r.Role == Baseline }
 
-// BlockP50s returns the row's block medians in the order of the blocks, without those that hold no success.
+// BlockP50s returns the row's block medians in the order of the blocks, without those that hold no success. Where blocks are
+// slices of a load with stages, it returns those of the stage that has most: the others are not meant to be steady.
 func (r *Row) BlockP50s() []float64 {
 	var out []float64
+	stage := r.mainStage()
 	for _, x := range r.Rounds {
 		for _, b := range x.Blocks {
-			if b.P50 != nil {
+			if b.P50 != nil && b.Stage == stage {
 				out = append(out, *b.P50)
 			}
 		}
 	}
 	return out
+}
+
+func (r *Row) mainStage() int {
+	count := make(map[int]int)
+	main := 0
+	for _, x := range r.Rounds {
+		for _, b := range x.Blocks {
+			if count[b.Stage]++; count[b.Stage] > count[main] {
+				main = b.Stage
+			}
+		}
+	}
+	return main
 }
 
 // A place is one block of one round.

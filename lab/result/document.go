@@ -9,6 +9,9 @@ import (
 // Schema is the identifier that the first field of every document carries.
 const Schema = "toll.result/v1"
 
+// Load is the benchmark of a document that an ad-hoc load wrote.
+const Load = "load"
+
 // A Document is one run's result. Times are microseconds, sizes bytes unless a field's name says otherwise; a null is a
 // figure that is not there, and gaps, warnings or the sample-size rule say why.
 type Document struct {
@@ -27,6 +30,7 @@ type Document struct {
 	Gaps        []Gap       `json:"gaps"`
 	Anomalies   []Anomaly   `json:"anomalies"`
 	Thresholds  []Threshold `json:"thresholds"`
+	Gate        *Gate       `json:"gate,omitempty"`
 	Verdict     Verdict     `json:"verdict"`
 }
 
@@ -103,11 +107,17 @@ type Row struct {
 	ElapsedS    float64          `json:"elapsed_s"`
 	Latency     *Latency         `json:"latency_us"`
 	Service     *Latency         `json:"service_us,omitempty"`   // open model: from send, where latency is from the intended start
+	Failing     *Latency         `json:"failed_us,omitempty"`    // the times of the calls that failed: a distribution of their own
+	Tail        *Tail            `json:"tail_us,omitempty"`      // where calls timed out: successes and timeouts together
 	Intervals   map[string]Span  `json:"intervals_us,omitempty"` // of p50, p90, …: order statistics, 95 %
 	AboveTen    *int64           `json:"above_10x_p50"`
 	Throughput  *float64         `json:"throughput_per_s"`
 	Little      *float64         `json:"little"`
 	Parts       map[string]Part  `json:"parts_us,omitempty"`
+	BadParts    map[string]int64 `json:"failed_parts,omitempty"` // shares of an operation that failed
+	Open        *Open            `json:"open,omitempty"`         // what the open model says of its generator
+	Stages      []Period         `json:"stages,omitempty"`       // the load's stages, where there are several
+	WarmUp      *Period          `json:"warmup,omitempty"`       // under the same load, before the window: in no other figure
 	Ratio       *Ratio           `json:"ratio"`
 	Rank        string           `json:"rank,omitempty"` // "1", "2–4"; absent when not ranked
 	Client      ClientCost       `json:"client"`
@@ -176,8 +186,53 @@ type Without struct {
 	Blocks int      `json:"blocks"`
 }
 
+// An Open says how the generator of an open-model row kept its schedule.
+type Open struct {
+	Offered       float64   `json:"offered_per_s"` // arrivals over the time of the stages
+	Arrivals      int64     `json:"arrivals"`      // those dropped included
+	Spread        string    `json:"spread"`        // even | poisson
+	InFlightLimit int       `json:"in_flight_limit"`
+	InFlightMost  int       `json:"in_flight_most"`
+	Late          *Lateness `json:"lateness_us"` // from the intended start to the send
+	Bursts        int64     `json:"bursts"`      // times that the generator had fallen behind and sent several at once
+	BurstMost     int64     `json:"burst_most"`
+}
+
+// Lateness is how late calls were sent, µs.
+type Lateness struct {
+	P50 float64  `json:"p50"`
+	P99 *float64 `json:"p99"` // null without 1,000 calls
+	Max float64  `json:"max"`
+}
+
+// A Tail holds quantiles over successes and timeouts together. A timeout is at least its limit; so is each quantile from
+// AtLeastFrom on.
+type Tail struct {
+	Timeouts    int64    `json:"timeouts"`
+	Limit       float64  `json:"limit"`
+	AtLeastFrom float64  `json:"at_least_from"` // the share of the calls that did not time out
+	P50         float64  `json:"p50"`
+	P90         *float64 `json:"p90"`
+	P95         *float64 `json:"p95"`
+	P99         *float64 `json:"p99"`
+}
+
+// A Period is a part of a load's time: a stage, or the warm-up.
+type Period struct {
+	FromS      float64          `json:"from_s"` // since the load's start
+	ToS        float64          `json:"to_s"`
+	From       float64          `json:"from"` // VUs, or arrivals a second, at its start
+	To         float64          `json:"to"`   // and at its end
+	OK         int64            `json:"ok"`
+	Failed     map[string]int64 `json:"failed"`
+	Dropped    int64            `json:"dropped"`
+	Throughput float64          `json:"throughput_per_s"` // successes
+	Latency    *Latency         `json:"latency_us"`
+}
+
 // ClientCost is what the lab's own process spent per operation.
 type ClientCost struct {
+	Kind       string   `json:"kind,omitempty"` // by which of the clients of HTTP
 	CPU        *float64 `json:"cpu_us_per_op"`
 	Allocs     *float64 `json:"allocs_per_op"`
 	AllocBytes *float64 `json:"alloc_bytes_per_op"`
@@ -230,10 +285,11 @@ type Round struct {
 
 // A Block is the row's share of one shuffled pass.
 type Block struct {
-	Slot int      `json:"slot"` // its place in the block's order, from 0
-	OK   int64    `json:"ok"`
-	P50  *float64 `json:"p50_us"` // null without a success
-	Min  *float64 `json:"min_us"`
+	Slot  int      `json:"slot"`            // its place in the block's order, from 0
+	Stage int      `json:"stage,omitempty"` // of the load, from 0, where a block is a slice of one load's time
+	OK    int64    `json:"ok"`
+	P50   *float64 `json:"p50_us"` // null without a success
+	Min   *float64 `json:"min_us"`
 }
 
 // A Source says where a foreign or published row comes from.
@@ -248,6 +304,8 @@ type Source struct {
 type TLS struct {
 	ServerVerified bool `json:"server_verified"`
 	ClientVerified bool `json:"client_verified"`
+
+	Resumption string `json:"resumption,omitempty"` // off | on: whether sessions were offered again, where the driver says so
 }
 
 // A Rung is one step of a ladder: the ratio of two contenders in the same blocks.
@@ -282,6 +340,27 @@ type Anomaly struct {
 type Threshold struct {
 	Expr   string `json:"expr"`
 	Passed bool   `json:"passed"`
+}
+
+// A Gate is the decision whether a contender is slower than the baseline by more than a bound, looked at when so many
+// blocks were done as was set beforehand. Each look has its share of the 5 % that a decision may be wrong by chance.
+type Gate struct {
+	Contender string  `json:"contender"`
+	Bound     float64 `json:"bound"` // of the ratio less 1: 0.03 allows 3 % slower
+	Planned   []int   `json:"planned_looks"`
+	Level     float64 `json:"level"` // of each look's interval
+	Looks     []Look  `json:"looks"`
+	Decision  string  `json:"decision"` // pass | fail | undecided
+	Smallest  float64 `json:"smallest"` // the smallest difference that the run could show: its A/A control's interval and the last look's half-width, whichever is larger
+}
+
+// A Look is one look at the ratio.
+type Look struct {
+	Blocks   int      `json:"blocks"`
+	Value    float64  `json:"value"`
+	Lo       *float64 `json:"lo"`
+	Hi       *float64 `json:"hi"`
+	Decision string   `json:"decision"`
 }
 
 // A Verdict says whether the document keeps every rule of an honest number.

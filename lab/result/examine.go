@@ -114,31 +114,50 @@ func (d *Document) Judge(exprs []string) {
 		rows := 0
 		for i := range d.Rows {
 			r := &d.Rows[i]
-			if r.Kind != Measured || r.Role == Control || r.Contender.Name != t.Contender {
+			if r.Kind != Measured || r.Role == Control || !about(t, r) {
 				continue
 			}
 			rows++
-			v := r.figure(t.Metric)
+			v := r.figure(t)
 			passed = passed && v != nil && t.Holds(*v)
 		}
 		d.Thresholds = append(d.Thresholds, Threshold{e, passed && rows > 0})
 	}
 }
 
+// about reports whether a threshold bounds a row: that of its contender, or without one every contender's.
+func about(t plan.Threshold, r *Row) bool {
+	if t.Contender == "" {
+		return r.Role == "" || r.Role == Baseline
+	}
+	return t.Contender == r.Contender.Name
+}
+
 // figure returns what a threshold's metric bounds, nil when the row does not have it.
-func (r *Row) figure(metric string) *float64 {
-	switch metric {
+func (r *Row) figure(t plan.Threshold) *float64 {
+	if q, ok := t.Quantile(); ok {
+		return r.quantile(q)
+	}
+	switch t.Metric {
 	case "ratio":
 		if r.Ratio != nil {
 			return &r.Ratio.Value
 		}
-	case "p50":
+	case "min":
 		if r.Latency != nil {
-			return &r.Latency.P50
+			return &r.Latency.Min
 		}
-	case "p99":
+	case "mean":
 		if r.Latency != nil {
-			return r.Latency.P99
+			return &r.Latency.Mean
+		}
+	case "ops":
+		return Ptr(float64(r.Ops))
+	case "dropped":
+		return Ptr(float64(r.Dropped))
+	case "ok":
+		if r.Ops > 0 {
+			return Ptr(float64(r.OK) / float64(r.Ops))
 		}
 	case "max":
 		if r.Latency != nil {
@@ -156,4 +175,33 @@ func (r *Row) figure(metric string) *float64 {
 		}
 	}
 	return nil
+}
+
+// quantile returns any quantile of the successes' times, µs, by nearest rank from the row's histogram; nil when fewer than
+// ten values lie beyond it, and of calls that failed or timed out it knows nothing.
+func (r *Row) quantile(q float64) *float64 {
+	if l := r.Latency; l != nil {
+		switch q {
+		case .5:
+			return &l.P50
+		case .9:
+			return l.P90
+		case .95:
+			return l.P95
+		case .99:
+			return l.P99
+		}
+	}
+	h := r.Histogram
+	if h == nil || h.Count == 0 || q > .5 && float64(h.Count)*(1-q) < 10-1e-6 && q < 1 {
+		return nil
+	}
+	rank := max(int64(math.Ceil(q*float64(h.Count)-1e-6)), 1)
+	var seen int64
+	for _, b := range h.Buckets {
+		if seen += b[1]; seen >= rank {
+			return Ptr(Round3(float64(min(b[0], h.Max)) / 1000))
+		}
+	}
+	return Ptr(Round3(float64(h.Max) / 1000))
 }

@@ -1,0 +1,472 @@
+package suite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/result"
+)
+
+// The cases of benchmark load.
+const (
+	caseRequest = "request"
+	caseSession = "session"
+)
+
+// A LoadTarget is one thing that an ad-hoc load calls: a URL, or a command that is started and then called.
+type LoadTarget struct {
+	Name    string
+	URL     string // http(s)://host[:port][/path][?query]
+	Unix    string // the socket to call in place of the URL's host
+	Command string // run by the shell; it prints the ready line, or {port} stands in it for where it will listen
+	Path    string // of a command's endpoint
+}
+
+// A LoadConfig says how an ad-hoc load calls its targets.
+type LoadConfig struct {
+	Targets []LoadTarget // the first is the baseline when there are several
+	Client  string       // one of driver's; "" chooses the cheapest that can call the target
+	Threads int          // of client loop
+	Fresh   bool         // a connection for each request
+	Method  string
+	Header  []string // "Name: value"
+	Body    []byte   // nil for none
+	Expect  driver.Expect
+	AnyBody bool // do not want each reply's body to be the first one's
+	Steps   []driver.Step
+	CA      string // PEM files
+	Cert    string
+	Key     string
+	Resume  bool // let TLS sessions be resumed
+	NoNull  bool
+}
+
+// AssertJSON adds places in a JSON reply and what is wanted there, each as PLACE=VALUE.
+func (c *LoadConfig) AssertJSON(all ...string) error {
+	for _, a := range all {
+		w, err := driver.ParseJSONWant(a)
+		if err != nil {
+			return err
+		}
+		c.Expect.JSON = append(c.Expect.JSON, w)
+	}
+	return nil
+}
+
+// A loader opens the targets of an ad-hoc load.
+type loader struct {
+	*house
+	cfg    LoadConfig
+	client *tls.Config
+	asked  *atomic.Bool // whether the server asked for the client's certificate
+
+	// Found by the probe:
+	rtt     *float64
+	nullDoc []byte   // what the null target answers
+	seen    []string // remarks on what was found
+	ca      *tls.Config
+}
+
+// Load prepares an ad-hoc load: it calls each URL twice, to learn what it answers, and returns the plan's names and the
+// opener. An error means that a target can't be called, or does not answer as expected.
+func Load(ctx context.Context, cfg LoadConfig, settings plan.Settings) (plan.Plan, *Opener, []string, error) {
+	p := plan.Plan{Schema: plan.Schema, Benchmark: result.Load, Cases: []string{caseRequest}, Settings: settings}
+	if len(cfg.Steps) > 0 {
+		p.Cases[0] = caseSession
+	}
+	dir, err := os.MkdirTemp("", "toll-")
+	if err != nil {
+		return p, nil, nil, fmt.Errorf("a folder for sockets: %w", err)
+	}
+	l := &loader{house: &house{dir: dir}, cfg: cfg, asked: new(atomic.Bool)}
+	if err := l.prepare(ctx, &p); err != nil {
+		os.RemoveAll(dir)
+		return p, nil, nil, err
+	}
+	l.plan = p
+	hop := result.Hop{Kind: "loopback", MeasuredRTT: l.rtt}
+	for _, t := range cfg.Targets {
+		if !t.local() {
+			hop.Kind = "remote"
+		}
+	}
+	return p, &Opener{l, hop, l.house}, l.seen, nil
+}
+
+// ErrTarget is why a target can't be measured at all: nobody answers, or not as expected.
+var ErrTarget = errors.New("the target does not answer as expected")
+
+func (l *loader) prepare(ctx context.Context, p *plan.Plan) error {
+	var err error
+	if l.client, err = l.cfg.tls(l.asked); err != nil {
+		return err
+	}
+	phase := ""
+	for i := range l.cfg.Targets {
+		t := &l.cfg.Targets[i]
+		if slices.Contains(p.Contenders, t.Name) {
+			return fmt.Errorf("two targets are named %q", t.Name)
+		}
+		p.Contenders = append(p.Contenders, t.Name)
+		if t.Command != "" {
+			phase = cmp.Or(phase, "tcp")
+			continue
+		}
+		if err := t.check(); err != nil {
+			return err
+		}
+		if ph := t.phase(); phase != "" && ph != phase {
+			return fmt.Errorf("%s is called over %s and %s over %s: rows of two kinds of socket are not compared", l.cfg.Targets[0].Name, phase, t.Name, ph)
+		} else {
+			phase = ph
+		}
+		if err := l.probe(ctx, *t, i == 0); err != nil {
+			return err
+		}
+	}
+	p.Phases, p.Baseline = []string{phase}, p.Contenders[0]
+	if phase == "tls" {
+		if l.ca, err = l.authority(); err != nil {
+			return err
+		}
+	}
+	if !l.cfg.NoNull {
+		p.Contenders = append(p.Contenders, result.Null)
+	}
+	return nil
+}
+
+// check takes the URL apart once, so that what is wrong with it is said before anything runs.
+func (t *LoadTarget) check() error {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("URL %q: %w", t.URL, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("URL %q: want http://host:port/path or https://…", t.URL)
+	case u.User != nil:
+		return fmt.Errorf("URL %q: a user and a password go into a header: -H 'Authorization: …'", t.URL)
+	case t.Unix != "" && u.Scheme == "https":
+		return fmt.Errorf("URL %q: TLS over a unix socket is not supported", t.URL)
+	}
+	return nil
+}
+
+func (t LoadTarget) phase() string {
+	switch {
+	case t.Unix != "":
+		return "unix"
+	case strings.HasPrefix(t.URL, "https:"):
+		return "tls"
+	}
+	return "tcp"
+}
+
+// local reports whether the target runs on this machine, as far as its address says.
+func (t LoadTarget) local() bool {
+	u, err := url.Parse(t.URL)
+	if t.Unix != "" || t.Command != "" || err != nil {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// address returns where to connect, what the Host field says and the path with its query.
+func (t LoadTarget) address() (addr, host, path string) {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return "", "", ""
+	}
+	addr, host, path = u.Scheme+"://"+u.Host, u.Host, u.RequestURI()
+	if t.Unix != "" {
+		addr = "unix:" + t.Unix
+	}
+	return addr, host, path
+}
+
+// target makes the driver that calls an address.
+func (l *loader) target(addr, host, path string, config *tls.Config, wire *driver.Wire) *driver.HTTP {
+	h := &driver.HTTP{
+		Addr: addr, Host: host, Client: l.clientFor(addr), Fresh: l.cfg.Fresh, Threads: l.cfg.Threads, TLS: config, Wire: wire,
+		RawRequest: driver.RawRequest{Method: l.cfg.Method, Path: path, Body: l.cfg.Body},
+		Expect:     l.cfg.Expect, Steps: l.cfg.Steps,
+	}
+	var b strings.Builder
+	for _, line := range l.cfg.Header {
+		b.WriteString(strings.TrimSpace(line) + "\r\n")
+	}
+	h.Header = b.String()
+	return h
+}
+
+// clientFor chooses the client: the cheapest that can call the target, unless one was named.
+func (l *loader) clientFor(addr string) string {
+	switch {
+	case l.cfg.Client != "":
+		return l.cfg.Client
+	case driver.LoopWorks && !strings.HasPrefix(addr, "https:") && !l.cfg.Fresh && len(l.cfg.Steps) == 0:
+		return driver.ClientLoop
+	}
+	return driver.ClientRaw
+}
+
+// probeTimeout bounds each call of the probe.
+const probeTimeout = 10 * time.Second
+
+// probe calls a URL twice. What both answers share is expected of every later one.
+func (l *loader) probe(ctx context.Context, t LoadTarget, first bool) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	addr, host, path := t.address()
+	l.measureRTT(ctx, addr)
+	h := l.target(addr, host, path, l.client, nil)
+	if len(l.cfg.Steps) > 0 {
+		c, err := h.Open(ctx)
+		if err == nil {
+			err = c.Call(ctx, driver.NoMark())
+			load.Close(c)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", t.Name, ErrTarget, err)
+		}
+		l.nullDoc = nullReply([]byte("{}"))
+		return nil
+	}
+	var bodies [2][]byte
+	for i := range bodies {
+		r, err := h.Once(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", t.Name, ErrTarget, err)
+		}
+		bodies[i] = r.Body
+	}
+	if first {
+		l.nullDoc = nullReply(bodies[0])
+	}
+	same := bytes.Equal(bodies[0], bodies[1])
+	switch e := &l.cfg.Expect; {
+	case e.Content() || l.cfg.AnyBody:
+	case same && first:
+		e.Body = append([]byte{}, bodies[0]...)
+	case !same:
+		l.seen = append(l.seen, t.Name+" answers with another body each time: give --assert-json, or only its status is checked")
+	}
+	if e := l.cfg.Expect.Body; e != nil && !bytes.Equal(e, bodies[0]) {
+		l.cfg.Expect.Body = nil
+		l.seen = append(l.seen, "the targets' bodies differ: give --assert-json, or only the status is checked")
+	}
+	return nil
+}
+
+// measureRTT times a few connects: a handshake is one round trip.
+func (l *loader) measureRTT(ctx context.Context, addr string) {
+	if l.rtt != nil {
+		return
+	}
+	var all []float64
+	for range 5 {
+		d, err := driver.ConnectTime(ctx, addr)
+		if err != nil {
+			return
+		}
+		all = append(all, d.Seconds()*1000)
+	}
+	slices.Sort(all)
+	l.rtt = result.Ptr(result.Round5(all[len(all)/2]))
+}
+
+// nullReply is a reply with a body, and fields as servers send them.
+func nullReply(body []byte) []byte {
+	b := []byte("HTTP/1.1 200 OK\r\nServer: toll\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: ")
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\nConnection: keep-alive\r\n\r\n"...)
+	return append(b, body...)
+}
+
+// nullDocument is what the null target answers: the first target's body where one was probed.
+func (l *loader) nullDocument() []byte {
+	if l.nullDoc == nil {
+		return nullReply([]byte("{}"))
+	}
+	return l.nullDoc
+}
+
+// Open starts what has to be started and seats every target, the baseline once more as the control where there is something
+// to compare, and the null target.
+func (l *loader) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	var set lab.Set
+	var seats []seat
+	comparing := len(l.cfg.Targets) > 1
+	for i, t := range l.cfg.Targets {
+		role := ""
+		if comparing && i == 0 {
+			role = result.Baseline
+		}
+		for _, role := range []string{role, result.Control} {
+			if role == result.Control && (!comparing || i > 0) {
+				continue
+			}
+			if t.Command != "" {
+				seats = append(seats, l.commandSeat(t, role))
+				continue
+			}
+			addr, host, path := t.address()
+			set.Entries = append(set.Entries, l.entry(t, role, addr, host, path))
+		}
+	}
+	if !l.cfg.NoNull {
+		null, err := l.nullSeat(s)
+		if err != nil {
+			return set, err
+		}
+		seats = append(seats, null)
+	}
+	started := l.open(ctx, s, seats)
+	for i := range started.Entries {
+		e := &started.Entries[i]
+		e.Client = l.clientFor("")
+		if h, ok := e.Target.(*driver.HTTP); ok {
+			e.Client = h.Client
+		}
+		e.Unverified = e.Unverified || e.Role != result.Null && l.blind()
+	}
+	set.Entries = append(set.Entries, started.Entries...)
+	set.Failures, set.Gaps = started.Failures, started.Gaps
+	return set, nil
+}
+
+// blind reports whether nothing of a reply but its status and framing is looked at.
+func (l *loader) blind() bool { return !l.cfg.Expect.Content() && len(l.cfg.Steps) == 0 }
+
+// entry seats a URL.
+func (l *loader) entry(t LoadTarget, role, addr, host, path string) lab.Entry {
+	wire := new(driver.Wire)
+	h := l.target(addr, host, path, l.client, nil)
+	return lab.Entry{
+		Contender: result.Contender{Name: t.Name}, Role: role, Connections: "per-caller", Client: h.Client,
+		Target: h, Metered: l.target(addr, host, path, l.client, wire),
+		Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
+		TLS:  l.verified(addr), Unverified: l.blind(),
+		Unseen: "called by its address; toll did not start it and does not see its process",
+	}
+}
+
+// verified says what of a TLS connection was verified, as far as the probe has seen.
+func (l *loader) verified(addr string) *result.TLS {
+	if !strings.HasPrefix(addr, "https:") {
+		return nil
+	}
+	t := &result.TLS{ServerVerified: true, ClientVerified: l.cfg.Cert != "" && l.asked.Load(), Resumption: "off"}
+	if l.cfg.Resume {
+		t.Resumption = "on"
+	}
+	return t
+}
+
+func (l *loader) commandSeat(t LoadTarget, role string) seat {
+	return seat{
+		contender: result.Contender{Name: t.Name}, role: role, unverified: l.blind(),
+		spec: func() (contender.Spec, error) {
+			spec := contender.Spec{Name: t.Name, Command: []string{"sh", "-c", t.Command}}
+			if strings.Contains(t.Command, "{port}") {
+				spec.Endpoint, spec.Probe.TCP = "http://127.0.0.1:{port}", true
+			}
+			return spec, nil
+		},
+		target: func(r contender.Ready, wire *driver.Wire) load.Target {
+			_, host, _ := strings.Cut(r.Addr, "://")
+			return l.target(r.Addr, host, cmp.Or(t.Path, r.Path, "/"), nil, wire)
+		},
+	}
+}
+
+// nullSeat is a server of ours that answers with the first target's reply and does nothing else, over the same kind of
+// socket.
+func (l *loader) nullSeat(s lab.Setting) (seat, error) {
+	file, err := l.fixture("null.http", l.nullDocument())
+	if err != nil {
+		return seat{}, err
+	}
+	args := []string{"serve", "null", "--reply", file}
+	x := seat{contender: result.Contender{Name: result.Null, Language: "go"}, role: result.Null}
+	switch s.Phase {
+	case "unix":
+		args = append(args, "--unix", l.socket("null"))
+	case "tls":
+		args = append(args, "--cert", filepath.Join(l.dir, "server.crt"), "--key", filepath.Join(l.dir, "server.key"))
+		x.tls = &result.TLS{ServerVerified: true, Resumption: "off"}
+	}
+	x.spec = func() (contender.Spec, error) { return contender.Self(args...) }
+	x.target = func(r contender.Ready, wire *driver.Wire) load.Target {
+		h := l.target(r.Addr, "", "/", l.ca, wire)
+		h.Expect, h.Steps = driver.Expect{}, nil
+		if h.Client == driver.ClientH2 || h.Client == driver.ClientH2C {
+			h.Client = driver.ClientHTTP
+		}
+		return h
+	}
+	return x, nil
+}
+
+// readPool reads the certificates of a PEM file.
+func readPool(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", file)
+	}
+	return pool, nil
+}
+
+// tls makes the client's configuration. Whoever gives no CA gets the system's.
+func (c LoadConfig) tls(asked *atomic.Bool) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.Resume {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	}
+	if c.CA != "" {
+		pool, err := readPool(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--cacert: %w", err)
+		}
+		config.RootCAs = pool
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, errors.New("--cert and --key go together")
+	}
+	if c.Cert == "" {
+		return config, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--cert, --key: %w", err)
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		asked.Store(true)
+		return &pair, nil
+	}
+	return config, nil
+}
