@@ -145,6 +145,9 @@ func (c *loadCmd) settings(targets int) (plan.Settings, error) {
 // longestCount bounds a load of a number of calls.
 const longestCount = time.Hour
 
+// warmOfBlock is how long each contender of a comparison is warmed up for in each round, at most.
+const warmOfBlock = 250 * time.Millisecond
+
 // compare divides the time over blocks; with stages, each block is a whole profile.
 func compare(s *plan.Settings, rounds int) {
 	if len(s.Stages) > 0 {
@@ -153,6 +156,7 @@ func compare(s *plan.Settings, rounds int) {
 		return
 	}
 	s.Rounds, s.Blocks = max(rounds, roundsOfComparison), max(blocksOfComparison, rounds)
+	s.WarmupTime = min(s.WarmupTime, plan.Duration(warmOfBlock))
 	s.Duration /= plan.Duration(s.Blocks)
 }
 

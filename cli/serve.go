@@ -27,18 +27,19 @@ func systems() []string {
 }
 
 type serveCmd struct {
-	System   string `arg:"" help:"Which: ${systems}." enum:"${systems}"`
-	Envelope string `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
-	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
-	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
-	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	Key      string `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	PQ       bool   `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
-	Carrier  string `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
-	At       string `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
-	Own      bool   `help:"bus: a connection for each caller instead of one for all."`
-	Reply    string `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
-	MaxBody  int64  `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
+	System   string        `arg:"" help:"Which: ${systems}." enum:"${systems}"`
+	Envelope string        `help:"How ops is served: rest, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
+	Addr     string        `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
+	Unix     string        `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
+	Cert     string        `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	Key      string        `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	PQ       bool          `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
+	Carrier  string        `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
+	At       string        `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
+	Own      bool          `help:"bus: a connection for each caller instead of one for all."`
+	Reply    string        `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
+	Delay    time.Duration `help:"How long null keeps a core busy before it answers: a known cost to measure." placeholder:"TIME"`
+	MaxBody  int64         `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
 
 	MCP mcpFlags `embed:""`
 }
@@ -86,6 +87,10 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if c.Envelope == stdio {
 		return c.serveStdio(ctx, s, cfg)
 	}
+	if c.Delay < 0 || c.Delay > time.Second {
+		return usage("--delay %v: want 0 to 1s", c.Delay)
+	}
+	cfg.Delay = c.Delay
 	if c.Reply != "" {
 		data, err := os.ReadFile(c.Reply)
 		if err != nil {

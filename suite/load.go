@@ -129,6 +129,9 @@ func (l *loader) prepare(ctx context.Context, p *plan.Plan) error {
 		p.Contenders = append(p.Contenders, t.Name)
 		if t.Command != "" {
 			phase = cmp.Or(phase, "tcp")
+			if err := l.probeCommand(ctx, *t, i == 0); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := t.check(); err != nil {
@@ -139,7 +142,8 @@ func (l *loader) prepare(ctx context.Context, p *plan.Plan) error {
 		} else {
 			phase = ph
 		}
-		if err := l.probe(ctx, *t, i == 0); err != nil {
+		addr, host, path := t.address()
+		if err := l.probe(ctx, t.Name, l.target(addr, host, path, l.client, nil), i == 0); err != nil {
 			return err
 		}
 	}
@@ -233,13 +237,34 @@ func (l *loader) clientFor(addr string) string {
 // probeTimeout bounds each call of the probe.
 const probeTimeout = 10 * time.Second
 
-// probe calls a URL twice. What both answers share is expected of every later one.
-func (l *loader) probe(ctx context.Context, t LoadTarget, first bool) error {
+// probeCommand starts a command once, to call it as probe does, and stops it.
+func (l *loader) probeCommand(ctx context.Context, t LoadTarget, first bool) (err error) {
+	x := l.commandSeat(t, "")
+	spec, err := x.spec()
+	if err != nil {
+		return err
+	}
+	p, err := contender.Start(ctx, spec)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	defer func() {
+		if stopErr := p.Stop(context.WithoutCancel(ctx)); err == nil && stopErr != nil {
+			err = fmt.Errorf("%w: %w", ErrTarget, stopErr)
+		}
+	}()
+	h, ok := x.target(p.Ready(), nil).(*driver.HTTP)
+	if !ok {
+		return fmt.Errorf("%s: it can't be called over HTTP", t.Name)
+	}
+	return l.probe(ctx, t.Name, h, first)
+}
+
+// probe calls a target twice. What both answers share is expected of every later one.
+func (l *loader) probe(ctx context.Context, name string, h *driver.HTTP, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	addr, host, path := t.address()
-	l.measureRTT(ctx, addr)
-	h := l.target(addr, host, path, l.client, nil)
+	l.measureRTT(ctx, h.Addr)
 	if len(l.cfg.Steps) > 0 {
 		c, err := h.Open(ctx)
 		if err == nil {
@@ -247,7 +272,7 @@ func (l *loader) probe(ctx context.Context, t LoadTarget, first bool) error {
 			load.Close(c)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w: %w", t.Name, ErrTarget, err)
+			return fmt.Errorf("%s: %w: %w", name, ErrTarget, err)
 		}
 		l.nullDoc = nullReply([]byte("{}"))
 		return nil
@@ -256,7 +281,7 @@ func (l *loader) probe(ctx context.Context, t LoadTarget, first bool) error {
 	for i := range bodies {
 		r, err := h.Once(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w: %w", t.Name, ErrTarget, err)
+			return fmt.Errorf("%s: %w: %w", name, ErrTarget, err)
 		}
 		bodies[i] = r.Body
 	}
@@ -269,7 +294,7 @@ func (l *loader) probe(ctx context.Context, t LoadTarget, first bool) error {
 	case same && first:
 		e.Body = append([]byte{}, bodies[0]...)
 	case !same:
-		l.seen = append(l.seen, t.Name+" answers with another body each time: give --assert-json, or only its status is checked")
+		l.seen = append(l.seen, name+" answers with another body each time: give --assert-json, or only its status is checked")
 	}
 	if e := l.cfg.Expect.Body; e != nil && !bytes.Equal(e, bodies[0]) {
 		l.cfg.Expect.Body = nil
@@ -395,7 +420,7 @@ func (l *loader) commandSeat(t LoadTarget, role string) seat {
 		},
 		target: func(r contender.Ready, wire *driver.Wire) load.Target {
 			_, host, _ := strings.Cut(r.Addr, "://")
-			return l.target(r.Addr, host, cmp.Or(t.Path, r.Path, "/"), nil, wire)
+			return l.target(r.Addr, host, cmp.Or(t.Path, r.Path, "/"), l.client, wire)
 		},
 	}
 }

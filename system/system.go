@@ -8,18 +8,20 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"toll/system/opserver"
 )
 
 // Config says how a system is to be served. Zero values are those of [opserver.Config].
 type Config struct {
-	Addr     string      // host:port; an empty host is 127.0.0.1
-	Unix     string      // path of a socket to listen on instead
-	Envelope string      // how ops is served: one of Envelopes, rest when empty
-	MaxBody  int64       // largest request body
-	Reply    []byte      // what null answers: a whole HTTP reply
-	TLS      *tls.Config // encrypts every connection; nil does not
+	Addr     string        // host:port; an empty host is 127.0.0.1
+	Unix     string        // path of a socket to listen on instead
+	Envelope string        // how ops is served: one of Envelopes, rest when empty
+	MaxBody  int64         // largest request body
+	Reply    []byte        // what null answers: a whole HTTP reply
+	Delay    time.Duration // how long null keeps a core busy before it answers
+	TLS      *tls.Config   // encrypts every connection; nil does not
 
 	Carrier string // of a bus process: one of Carriers
 	At      string // where a bus worker connects to: a router, a broker, a proxy
@@ -60,7 +62,7 @@ func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	if name == "bus-worker" || name == "bus-broker" {
 		return startBus(ctx, name, cfg)
 	}
-	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply}
+	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply, Delay: cfg.Delay}
 	s, scheme, err := build(name, cfg, oc)
 	if err != nil {
 		return nil, err

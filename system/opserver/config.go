@@ -24,7 +24,8 @@ type Config struct {
 	WriteTimeout time.Duration // for a reply; 0 = 30 s
 	IdleTimeout  time.Duration // between requests; 0 = 2 min
 
-	Reply []byte // what the null target answers: a whole HTTP reply; empty = one that says {}
+	Reply []byte        // what the null target answers: a whole HTTP reply; empty = one that says {}
+	Delay time.Duration // for which the null target keeps a core busy before it answers: a known cost
 }
 
 func (c Config) withDefaults() Config {

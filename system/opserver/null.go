@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"toll/wire/http1"
 )
@@ -16,6 +17,8 @@ func NewNull(cfg Config) *Floor {
 	return newFloor(cfg, func(nc net.Conn, done *atomic.Int64) {
 		r := requestReader{nc: nc, maxBody: cfg.MaxBody, buf: make([]byte, cfg.MaxHead)}
 		for r.next() {
+			for begin := time.Now(); cfg.Delay > 0 && time.Since(begin) < cfg.Delay; {
+			}
 			if _, err := nc.Write(cfg.Reply); err != nil {
 				return
 			}

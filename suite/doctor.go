@@ -1,0 +1,359 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab/env"
+	"toll/lab/load"
+	"toll/lab/plan"
+	"toll/lab/record"
+	"toll/lab/result"
+	"toll/lab/stats"
+)
+
+// A Finding is one thing that a doctor tried on this machine.
+type Finding struct {
+	About string
+	Text  string
+	OK    bool // false: what toll promises does not hold here today
+	Known bool // whether OK means anything; else the finding is a fact
+}
+
+// What the doctor holds the machine to.
+const (
+	knownDelay     = 200 * time.Microsecond
+	delayTolerance = .05
+	stallRate      = 1000
+	stallTime      = time.Second
+	seriesBlocks   = 20
+	seriesRounds   = 4 // each with servers started anew, as every comparison has
+	seriesCalls    = 100
+	series         = 20
+	mostAlarms     = 4 // of the series whose interval excludes 1: 20 × 5 % is one, and more than four has p < 0.003
+)
+
+// A doctor tries the instrument on servers of ours.
+type doctor struct {
+	ctx  context.Context
+	tell func(Finding)
+	rnd  *rand.Rand
+	bad  int
+}
+
+// ErrUnwell is why a machine can't hold what toll promises.
+var ErrUnwell = errors.New("this machine does not hold today what toll promises")
+
+// Doctor measures in about half a minute what this machine can show: clocks and timers, the client's own cost, a known delay,
+// a freeze, comparisons of a thing with itself. It tells each finding as it comes.
+func Doctor(ctx context.Context, seed int64, tell func(Finding)) error {
+	d := &doctor{ctx: ctx, tell: tell, rnd: rand.New(rand.NewPCG(uint64(seed), 5))}
+	watch := env.StartWatch()
+	d.machine()
+	steps := []func() error{d.pacer, d.client, d.delay, d.stall, d.limits}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	smallest, err := d.same()
+	if err != nil {
+		return err
+	}
+	d.noise(watch.Stop(record.ReadCPU()))
+	d.fact("smallest difference", fmt.Sprintf("± %.1f %% is the smallest difference this machine can show today (1 caller, %d blocks × %d calls)",
+		100*smallest, seriesBlocks, seriesCalls))
+	if d.bad > 0 {
+		return fmt.Errorf("%w: %d findings", ErrUnwell, d.bad)
+	}
+	return nil
+}
+
+func (d *doctor) fact(about, text string) { d.tell(Finding{About: about, Text: text}) }
+
+func (d *doctor) judge(about string, ok bool, format string, args ...any) {
+	if !ok {
+		d.bad++
+	}
+	d.tell(Finding{About: about, Text: fmt.Sprintf(format, args...), OK: ok, Known: true})
+}
+
+// machine reads what can be seen, and what reading clocks and recording costs.
+func (d *doctor) machine() {
+	e := env.Read(d.ctx)
+	quota := "no CPU quota"
+	if e.Cgroup.CPUs != nil {
+		quota = fmt.Sprintf("a quota of %.2g CPUs", *e.Cgroup.CPUs)
+	}
+	d.fact("machine", fmt.Sprintf("%d processors, GOMAXPROCS %d, %s %s, cgroup %s, %s", e.CPU.Logical, e.Client.GOMAXPROCS, e.OS.Name, e.OS.Kernel, e.Cgroup.Version, quota))
+	c := env.LabCost()
+	d.judge("clock", c.ClockNS < 2000, "a pair of readings takes %.0f ns, its smallest step is %.0f ns", c.ClockNS, c.ClockStepNS)
+	d.judge("recorder", c.RecordNS < 100 && c.RecordAllocs < .1, "%.1f ns and %.3g allocations a call", c.RecordNS, c.RecordAllocs)
+	d.fact("sleep", fmt.Sprintf("the runtime's timers are %.0f µs late at p50, %.0f µs at p99; arrivals are not paced by them", c.SleepLateP50, c.SleepLateP99))
+}
+
+// nothing is a target that does nothing.
+type nothing struct{}
+
+func (nothing) Open(context.Context) (load.Caller, error) { return nothing{}, nil }
+func (nothing) Call(context.Context, record.Mark) error   { return nil }
+
+// pacer looks at how late calls are sent that are due every millisecond.
+func (d *doctor) pacer() error {
+	p, err := load.NewPacer()
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	c, err := load.Gather(d.ctx, nothing{}, 10)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	out, err := c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(1000, time.Second), Wait: p.Wait})
+	if err != nil {
+		return err
+	}
+	d.lateness("pacer, goroutines", out)
+	return nil
+}
+
+// lateness holds dispatch lateness to 200 µs at p99 on a quiet machine.
+func (d *doctor) lateness(about string, out load.Outcome) {
+	h := &out.Shard().Late
+	p50, p99 := time.Duration(h.Quantile(.5)), time.Duration(h.Quantile(.99))
+	d.judge(about, p99 < 200*time.Microsecond, "at 1,000 calls a second each is sent %v late at p50, %v at p99, %v at most; %d catch-up bursts",
+		round(p50), round(p99), round(time.Duration(h.Max())), out.Bursts)
+}
+
+func round(t time.Duration) time.Duration {
+	if t > time.Millisecond {
+		return t.Round(10 * time.Microsecond)
+	}
+	return t.Round(100 * time.Nanosecond)
+}
+
+// null starts a null target of its own.
+func (d *doctor) null(args ...string) (*contender.Process, error) {
+	spec, err := contender.Self(append([]string{"serve", "null"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return contender.Start(d.ctx, spec)
+}
+
+func client(addr string) *driver.HTTP {
+	h := &driver.HTTP{Addr: addr, Client: driver.ClientRaw}
+	if driver.LoopWorks {
+		h.Client = driver.ClientLoop
+	}
+	return h
+}
+
+// client measures the client's own cost on a target that does nothing.
+func (d *doctor) client() (err error) {
+	p, err := d.null()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop(context.WithoutCancel(d.ctx))) }()
+	c, err := load.Gather(d.ctx, client(p.Ready().Addr), 10)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	cpu := record.ReadCPU()
+	out, err := c.Run(d.ctx, load.Load{Stages: plan.Hold(10, time.Second)})
+	if err != nil {
+		return err
+	}
+	cpu = record.ReadCPU() - cpu
+	s := out.Shard()
+	n := max(s.Latency.Count(), 1)
+	d.fact("client", fmt.Sprintf("10 callers on a target that does nothing: %.0f calls a second, p50 %v, %.2f s client CPU per 100k calls",
+		float64(n)/out.Elapsed.Seconds(), round(time.Duration(s.Latency.Quantile(.5))), cpu.Seconds()/float64(n)*1e5))
+	if out, err = c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(1000, time.Second)}); err != nil {
+		return err
+	}
+	if driver.LoopWorks {
+		d.lateness("pacer, event loop", out)
+	}
+	return nil
+}
+
+// delay compares a null target with one that is busy for a known time.
+func (d *doctor) delay() error {
+	a, b, err := d.pair(nil, []string{"--delay", knownDelay.String()}, 30, seriesCalls)
+	if err != nil {
+		return err
+	}
+	var diffs []float64
+	for i := range a {
+		diffs = append(diffs, b[i]-a[i])
+	}
+	got := time.Duration(stats.HodgesLehmann(diffs))
+	off := math.Abs(float64(got-knownDelay)) / float64(knownDelay)
+	d.judge("known delay", off <= delayTolerance, "of a server that is busy for %v before it answers, %v is recovered (%.1f %% off)", knownDelay, round(got), 100*off)
+	return nil
+}
+
+// pair measures two null targets in shuffled blocks and returns their block medians, ns.
+func (d *doctor) pair(first, second []string, blocks, calls int) (a, b []float64, err error) {
+	var lanes []load.Lane
+	for _, args := range [][]string{first, second} {
+		p, err := d.null(args...)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer p.Stop(context.WithoutCancel(d.ctx))
+		t := client(p.Ready().Addr)
+		t.Client = driver.ClientRaw
+		c, err := t.Open(d.ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer load.Close(c)
+		if _, err := load.Count(d.ctx, c, 200, time.Second); err != nil {
+			return nil, nil, err
+		}
+		lanes = append(lanes, load.Lane{Callers: []load.Caller{c}})
+	}
+	got, err := load.Interleave(d.ctx, lanes, load.Blocks{Blocks: blocks, Calls: calls, Timeout: time.Second, Rand: d.rnd})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range got[0].Stretches {
+		if i < len(got[1].Stretches) {
+			a, b = append(a, got[0].Stretches[i].Median), append(b, got[1].Stretches[i].Median)
+		}
+	}
+	return a, b, errors.Join(got[0].Dead, got[1].Dead)
+}
+
+// stall freezes a target for a second under an open load: every call that was due then has to show it.
+func (d *doctor) stall() (err error) {
+	p, err := d.null()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop(context.WithoutCancel(d.ctx))) }()
+	c, err := load.Gather(d.ctx, client(p.Ready().Addr), 50)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	frozen := make(chan error, 1)
+	timer := time.AfterFunc(time.Second, func() { frozen <- freeze(p, stallTime) })
+	defer timer.Stop()
+	out, err := c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(stallRate, 3*time.Second)})
+	if err != nil {
+		return err
+	}
+	switch err := <-frozen; {
+	case errors.Is(err, contender.ErrNoFreeze):
+		d.fact("freeze", err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	s := out.Shard()
+	seen := s.Latency.CountAbove(int64(stallTime / 10))
+	longest := time.Duration(s.Latency.Max())
+	due := .9 * stallRate * stallTime.Seconds()
+	ok := math.Abs(float64(seen)/due-1) < .1 && longest > stallTime*95/100 && longest < stallTime*12/10 && s.Ops() == 3*stallRate
+	d.judge("freeze", ok, "of %d calls, a target frozen for %v held up %d for more than %v (%.0f were due so) and one for %v; %d failed, %d dropped",
+		s.Ops(), stallTime, seen, stallTime/10, due, round(longest), s.Failed(), s.Dropped)
+	return nil
+}
+
+func freeze(p *contender.Process, d time.Duration) error {
+	if err := p.Freeze(true); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	return p.Freeze(false)
+}
+
+// limits tries whether a contender can be held to a CPU and memory limit here.
+func (d *doctor) limits() error {
+	spec, err := contender.Self("serve", "null")
+	if err != nil {
+		return err
+	}
+	spec.Limits.CPUs, spec.Limits.Memory = .5, 256<<20
+	p, err := contender.Start(d.ctx, spec)
+	if err != nil {
+		d.fact("limits", "a contender can't be held to half a CPU and 256 MiB: "+err.Error())
+		return nil
+	}
+	defer p.Stop(context.WithoutCancel(d.ctx))
+	l, err := p.Limited()
+	if err != nil {
+		d.fact("limits", "what is in force on a contender can't be read: "+err.Error())
+		return nil
+	}
+	d.fact("limits", fmt.Sprintf("half a CPU and 256 MiB hold on a contender, by %s", l.Mechanism))
+	return nil
+}
+
+// same compares a thing with itself again and again, and returns the half-width that such an interval typically has.
+func (d *doctor) same() (float64, error) {
+	var widths []float64
+	alarms := 0
+	for range series {
+		var a, b []float64
+		for range seriesRounds {
+			x, y, err := d.pair(nil, nil, seriesBlocks/seriesRounds, seriesCalls)
+			if err != nil {
+				return 0, err
+			}
+			a, b = append(a, x...), append(b, y...)
+		}
+		q := stats.PairedRatio(a, b, result.Level)
+		if !q.Interval {
+			return 0, fmt.Errorf("an A/A comparison of %d blocks has no interval", len(a))
+		}
+		if q.Lo > 1 || q.Hi < 1 {
+			alarms++
+		}
+		widths = append(widths, max(q.Hi-1, 1-q.Lo))
+	}
+	slices.Sort(widths)
+	smallest := widths[len(widths)*9/10]
+	d.judge("A/A", alarms <= mostAlarms, "of %d comparisons of a server with another of its kind, %d claim a difference (one is expected); the interval reaches ± %.1f %% typically, ± %.1f %% in nine of ten",
+		series, alarms, 100*stats.Median(widths), 100*smallest)
+	return smallest, nil
+}
+
+func (d *doctor) noise(n result.Noise) {
+	text := ""
+	quiet := true
+	for _, p := range []struct {
+		name string
+		v    *float64
+		most float64
+	}{{"other processes", n.OthersCPU, 10}, {"cpu pressure", n.PSICPUSome, 30}, {"memory pressure", n.PSIMemSome, 1}, {"disk pressure", n.PSIIOSome, 20}, {"steal", n.Steal, 2}} {
+		if p.v == nil {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %.1f %%", p.name, *p.v)
+		quiet = quiet && *p.v <= p.most
+	}
+	switch {
+	case text == "":
+		text = "not visible on this system"
+	case !quiet:
+		text += ": not a quiet machine; trust ratios, not times"
+	}
+	d.fact("noise", text)
+}
