@@ -272,19 +272,31 @@ func (s *Server) one(ctx context.Context, x *exchange, r *Reply) {
 		s.slow(ctx, x, r)
 		return
 	}
-	var e *Error
-	events := (s.cfg.Events || !takes(x.head.accept, "application", "json")) && takes(x.head.accept, "text", "event-stream")
-	if events {
-		r.Body = append(r.Body, "event: message\ndata: "...)
-	}
-	if r.Body, e = s.dispatch(ctx, x, r.Body); e != nil {
+	body, e := s.dispatch(ctx, x, s.openBody(x, r))
+	if e != nil {
 		s.fail(x, r, e)
 		return
 	}
-	r.ContentType = "application/json"
-	if events {
-		r.Body = append(r.Body, "\n\n"...)
-		r.ContentType, r.Header = "text/event-stream", eventHeader(r.Header)
+	s.closeBody(x, r, body)
+}
+
+// asEvents reports whether a reply is to be a stream of events even if it has only one.
+func (s *Server) asEvents(x *exchange) bool {
+	return (s.cfg.Events || !takes(x.head.accept, "application", "json")) && takes(x.head.accept, "text", "event-stream")
+}
+
+// openBody begins a whole reply. One that is a stream of one event is known in full, so it needs no chunks.
+func (s *Server) openBody(x *exchange, r *Reply) []byte {
+	if s.asEvents(x) {
+		return append(r.Body, eventLead...)
+	}
+	return r.Body
+}
+
+func (s *Server) closeBody(x *exchange, r *Reply, body []byte) {
+	r.Body, r.ContentType = body, "application/json"
+	if s.asEvents(x) {
+		r.Body, r.ContentType, r.Header = append(body, eventEnd...), "text/event-stream", eventHeader(r.Header)
 	}
 }
 
@@ -329,11 +341,8 @@ func (s *Server) slow(ctx context.Context, x *exchange, r *Reply) {
 	out := &lateStream{reply: r}
 	if takes(x.head.accept, "text", "event-stream") {
 		x.out = out
-		if s.cfg.Events || !takes(x.head.accept, "application", "json") {
-			out.begin()
-		}
 	}
-	body, e := s.dispatch(ctx, x, r.Body)
+	body, e := s.dispatch(ctx, x, s.openBody(x, r))
 	switch {
 	case out.events == nil && ctx.Err() != nil: // cancelled: HTTP wants a reply, the protocol wants none to be sent
 		e = &Error{Code: CodeInternalError, Message: "The request was cancelled"}
@@ -341,10 +350,12 @@ func (s *Server) slow(ctx context.Context, x *exchange, r *Reply) {
 	case out.events == nil && e != nil:
 		s.fail(x, r, e)
 	case out.events == nil:
-		r.Body, r.ContentType = body, "application/json"
+		s.closeBody(x, r, body)
 	case ctx.Err() != nil:
 	case e != nil:
 		out.send(appendError(nil, x.m.id, e, x.rev))
+	case s.asEvents(x):
+		out.send(body[len(eventLead):])
 	default:
 		out.send(body)
 	}

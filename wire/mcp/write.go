@@ -73,10 +73,16 @@ func appendError(dst, id []byte, e *Error, r revision) []byte {
 	return append(dst, '}')
 }
 
+// What stands around a message that is an event.
+const (
+	eventLead = "event: message\ndata: "
+	eventEnd  = "\n\n"
+)
+
 // appendEvent appends a message as one event of an event stream. Messages hold no line ends: JSON has none within a value
 // that we write.
 func appendEvent(dst, msg []byte) []byte {
-	dst = append(dst, "event: message\ndata: "...)
+	dst = append(dst, eventLead...)
 	dst = append(dst, msg...)
-	return append(dst, "\n\n"...)
+	return append(dst, eventEnd...)
 }
