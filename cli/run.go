@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type runCmd struct {
 	Quick   bool     `help:"The quick profile (the default)." xor:"profile"`
 	Full    bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
 	Profile string   `help:"Run a benchmark's other plan; toll list names them." placeholder:"NAME"`
-	With    []string `help:"Enter outside contenders: folders or manifests, or names below --peers." placeholder:"NAME,…"`
+	With    []string `help:"Enter outside contenders: folders or manifests, or names below --peers; all = every one below --peers." placeholder:"NAME,…"`
 	Only    []string `help:"Run only these of the plan's contenders; the baseline always runs." placeholder:"NAME,…"`
 	Out     string   `help:"Folder for the results." default:"results"`
 	JSON    bool     `name:"json" help:"Print the document instead of the table."`
@@ -53,6 +54,7 @@ func (runCmd) Help() string {
   toll run transport --profile ladder
   toll run transport --only zap-http,zap-rpc
   toll run transport --with peers/javascript/node-http
+  toll run transport --profile mcp --with all
   toll run my-plan.yaml --strict
   toll run --vs-commit HEAD~1 --gate 3%
 
@@ -224,6 +226,13 @@ func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
 		}
 		out = append(out, m)
 	}
+	if slices.Contains(c.With, everyPeer) {
+		all, err := c.everyPeer(j)
+		if err != nil {
+			return nil, err
+		}
+		return append(out, all...), nil
+	}
 	for _, w := range c.With {
 		m, err := findContender(c.Peers, w)
 		if err != nil {
@@ -232,6 +241,18 @@ func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// everyPeer is --with all: what stands below --peers and can be called by the benchmark. What is not built or lacks a
+// program is then a gap that says so.
+func (c *runCmd) everyPeer(j job) ([]contender.Manifest, error) {
+	found, errs := contender.Find([]string{c.Peers})
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("--with %s: %w", everyPeer, errors.Join(errs...))
+	}
+	return slices.DeleteFunc(found, func(m contender.Manifest) bool {
+		return !j.bench.Calls(m) || slices.Contains(j.plan.With, m.Name) || slices.Contains(j.plan.Contenders, m.Name)
+	}), nil
 }
 
 // measure runs one job and writes what it gives.

@@ -11,7 +11,7 @@ import (
 
 // mcpFlags are those of serve that only the MCP envelopes have. A zero is the server's default.
 type mcpFlags struct {
-	Tools       int           `help:"MCP: pad tools/list to so many tools." placeholder:"N"`
+	Tools       int           `help:"MCP: have exactly so many tools." placeholder:"N"`
 	Conformance bool          `help:"MCP: add the tools, resources and prompts that the official conformance suite looks for."`
 	MaxSessions int           `help:"MCP: sessions at a time; the next is refused (10000)." placeholder:"N"`
 	SessionIdle time.Duration `help:"MCP: forget a session that was not used for so long (5m)." placeholder:"DURATION"`

@@ -31,6 +31,7 @@ type Manifest struct {
 	Env            map[string]string
 	Build          []string // run once by Build
 	Driver         string   // such as rest or stdio
+	Operations     []string // that it serves beside note: blob
 	Endpoint       string   // with a probe: where it listens
 	Probe          ManifestProbe
 	Stop           time.Duration

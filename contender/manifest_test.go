@@ -88,6 +88,7 @@ var bad = []struct {
 		`:6:14: probe.ask needs the endpoint stdio:, and it is tcp://127.0.0.1:80`, false},
 	{"ask in two lines", ok + "endpoint: 'stdio:'\nprobe: {ask: \"a\\nb\"}\n",
 		`:6:14: probe.ask holds a line end or a zero byte; expected one line`, true},
+	{"operation", ok + "operations: [blob, \"\"]\n", `:5:20: operation ""; expected a-z, 0-9 and -, such as blob`, true},
 	{"too long", ok + "probe: {timeout: 1h}\n", `:5:18: probe.timeout is 1h0m0s; expected more than 0 and at most 10m0s`, false},
 }
 

@@ -27,6 +27,7 @@ type manifestFile struct {
 	Env            map[string]word `yaml:"env"`
 	Build          []word          `yaml:"build"`
 	Driver         string          `yaml:"driver"`
+	Operations     []string        `yaml:"operations"`
 	Endpoint       string          `yaml:"endpoint"`
 	Probe          struct {
 		HTTP    string        `yaml:"http"`
@@ -85,7 +86,7 @@ func parse(file string, data []byte) (Manifest, error) {
 func (f *manifestFile) manifest() Manifest {
 	m := Manifest{
 		Name: f.Name, Language: f.Language, SDK: f.SDK, Version: string(f.Version), VersionCommand: texts(f.VersionCommand),
-		Command: texts(f.Command), Image: f.Image, Build: texts(f.Build), Driver: f.Driver, Endpoint: f.Endpoint,
+		Command: texts(f.Command), Image: f.Image, Build: texts(f.Build), Driver: f.Driver, Operations: f.Operations, Endpoint: f.Endpoint,
 		Probe: ManifestProbe{Probe{f.Probe.HTTP, f.Probe.TCP, f.Probe.Line, f.Probe.Ask}, time.Duration(f.Probe.Timeout)},
 		Stop:  time.Duration(f.Stop), Needs: f.Needs,
 	}
@@ -123,6 +124,11 @@ func (m *Manifest) checkNames() (at, msg string) {
 		}
 		if !id.MatchString(f.value) {
 			return f.key, fmt.Sprintf("%s is %q; expected a-z, 0-9 and -, such as %s", f.key, f.value, f.example)
+		}
+	}
+	for i, o := range m.Operations {
+		if !id.MatchString(o) {
+			return fmt.Sprintf("operations[%d]", i), fmt.Sprintf("operation %q; expected a-z, 0-9 and -, such as blob", o)
 		}
 	}
 	return "", ""

@@ -28,8 +28,12 @@ const (
 	defaultStop       = 5 * time.Second
 )
 
-// portWord is replaced, in a command, its environment and its endpoint, by a port that was free when it was started.
-const portWord = "{port}"
+// portWord is replaced, in a command, its environment and its endpoint, by a port that was free when it was started, and
+// toolsWord, in a command and its environment, by how many tools it is to list.
+const (
+	portWord  = "{port}"
+	toolsWord = "{tools}"
+)
 
 // A Spec says how a process is started. Name and Command or Image are required.
 type Spec struct {
@@ -39,6 +43,7 @@ type Spec struct {
 	Dir     string   // working directory; empty = ours
 	Env     []string // NAME=value, beside our own environment (a container gets these only)
 
+	Tools    int    // replaces {tools}; 0 = as many as it likes
 	Probe    Probe  // zero: the ready line
 	Endpoint string // where a process with a probe listens
 
@@ -172,6 +177,8 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	s.ReadyTimeout = cmp.Or(s.ReadyTimeout, defaultReady)
 	s.StopTimeout = cmp.Or(s.StopTimeout, defaultStop)
+	tools := func(text string) string { return strings.ReplaceAll(text, toolsWord, strconv.Itoa(s.Tools)) }
+	s.Command, s.Env = each(s.Command, tools), each(s.Env, tools)
 	asks := func(text string) bool { return strings.Contains(text, portWord) }
 	if !asks(s.Endpoint) && !slices.ContainsFunc(s.Command, asks) && !slices.ContainsFunc(s.Env, asks) {
 		return s, nil
@@ -180,17 +187,20 @@ func (s Spec) withDefaults() (Spec, error) {
 	if err != nil {
 		return Spec{}, fmt.Errorf("%s: a free port: %w", s.Name, err)
 	}
-	fill := func(list []string) []string {
-		out := make([]string, len(list))
-		for i, text := range list {
-			out[i] = strings.ReplaceAll(text, portWord, port)
-		}
-		return out
-	}
-	s.Command = fill(s.Command)
-	s.Endpoint = strings.ReplaceAll(s.Endpoint, portWord, port)
-	s.Env = append([]string{"PORT=" + port}, fill(s.Env)...) // the last one counts
+	fill := func(text string) string { return strings.ReplaceAll(text, portWord, port) }
+	s.Command = each(s.Command, fill)
+	s.Endpoint = fill(s.Endpoint)
+	s.Env = append([]string{"PORT=" + port}, each(s.Env, fill)...) // the last one counts
 	return s, nil
+}
+
+// each returns what f makes of the texts.
+func each(list []string, f func(string) string) []string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = f(text)
+	}
+	return out
 }
 
 // freePort returns a port that nobody listens on. Another process may take it before the child does; the child then says

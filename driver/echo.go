@@ -21,6 +21,7 @@ type Echo struct {
 	Addr    string        // tcp://host:port or unix:/path
 	Size    int           // bytes of a message, 8 to 65536; 0 = 96
 	Seed    uint64        // decides the first id of each VU
+	Cold    bool          // every call opens its own connection, inside the window
 	Timeout time.Duration // of one call; 0 = only the context's
 	Wire    *Wire         // counts bytes; nil in a timed pass
 
@@ -41,7 +42,7 @@ func (e *Echo) Open(ctx context.Context) (load.Caller, error) {
 		return nil, err
 	}
 	sent := append(make([]byte, 8, size), noteText(size-8)...)
-	return &echo{conn: conn, id: e.ids.next(e.Seed), sent: sent, got: make([]byte, size)}, nil
+	return orCold(e.Cold, &echo{conn: conn, id: e.ids.next(e.Seed), sent: sent, got: make([]byte, size)}, conn.Close), nil
 }
 
 // An echo is the Caller of Echo. Of its Conn it uses all but the HTTP.

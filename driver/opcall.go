@@ -21,6 +21,7 @@ type OpCall struct {
 	Client string // ClientRaw (also when empty) or ClientHTTP
 	Note   int    // bytes of the note
 	Seed   uint64 // decides the first id of each VU
+	Cold   bool   // every call opens its own connection, inside the window
 
 	TLS     *tls.Config   // for https; nil verifies against the system's roots
 	Timeout time.Duration // of one call; 0 = only the context's
@@ -92,13 +93,14 @@ func (o *OpCall) Open(ctx context.Context) (load.Caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &rawOpCall{b, conn, RawRequest{Method: "POST", Path: path, Header: "Content-Type: " + opcall.MediaType + "\r\n"}}, nil
+		req := RawRequest{Method: "POST", Path: path, Header: "Content-Type: " + opcall.MediaType + "\r\n"}
+		return orCold(o.Cold, &rawOpCall{b, conn, req}, conn.Close), nil
 	case ClientHTTP:
 		h, err := newHTTPNote(ctx, cfg, path)
 		if err != nil {
 			return nil, err
 		}
-		return &httpOpCall{b, h}, nil
+		return orCold(o.Cold, &httpOpCall{b, h}, h.Close), nil
 	}
 	return nil, fmt.Errorf("client %q: want %q or %q", o.Client, ClientRaw, ClientHTTP)
 }

@@ -79,10 +79,7 @@ func (r *REST) openRaw(ctx context.Context, cfg ConnConfig, path string) (load.C
 	c := &rawNote{noteCall: r.noteCall(), conn: conn}
 	c.text = []byte(c.note)
 	c.req = RawRequest{Method: "POST", Path: path, Header: "Content-Type: application/json\r\n"}
-	if r.Cold {
-		return &cold{c, conn.Close}, nil
-	}
-	return c, nil
+	return orCold(r.Cold, c, conn.Close), nil
 }
 
 // A rawNote is the Caller over our own client.
@@ -114,6 +111,14 @@ func (c *rawNote) Call(ctx context.Context, _ record.Mark) error {
 
 // Close closes the connection.
 func (c *rawNote) Close() error { return c.conn.Close() }
+
+// orCold returns c, or c that finds no connection.
+func orCold(always bool, c load.Caller, drop func() error) load.Caller {
+	if always {
+		return &cold{c, drop}
+	}
+	return c
+}
 
 // cold makes a Caller find no connection.
 type cold struct {

@@ -24,10 +24,7 @@ func (r *REST) openHTTP(ctx context.Context, cfg ConnConfig, path string) (load.
 		return nil, err
 	}
 	c.noteCall = r.noteCall()
-	if r.Cold {
-		return &cold{c, c.Close}, nil
-	}
-	return c, nil
+	return orCold(r.Cold, c, c.Close), nil
 }
 
 // openH2C is openHTTP over HTTP/2.
@@ -37,10 +34,7 @@ func (r *REST) openH2C(ctx context.Context, cfg ConnConfig, path string) (load.C
 		return nil, err
 	}
 	c.noteCall = r.noteCall()
-	if r.Cold {
-		return &cold{c, c.Close}, nil
-	}
-	return &sharedNote{c, closer}, nil
+	return orCold(r.Cold, &sharedNote{c, closer}, c.Close), nil
 }
 
 // A sharedNote is a Caller on a connection that others may be on.

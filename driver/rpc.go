@@ -42,7 +42,7 @@ func (g *GRPC) Open(ctx context.Context) (load.Caller, error) {
 		return nil, err
 	}
 	c := &protoNote{noteCall: noteCall{g.ids.next(g.Seed), 1, noteText(g.Note)}, http: h, close: closer, protocol: grpcUnary{}}
-	return c.orCold(g.Cold), nil
+	return orCold(g.Cold, c, h.Close), nil
 }
 
 // Connect calls the operation note as a unary call of the Connect protocol, in protobuf over HTTP/1.1. It must not be
@@ -67,7 +67,7 @@ func (o *Connect) Open(ctx context.Context) (load.Caller, error) {
 		return nil, err
 	}
 	c := &protoNote{noteCall: noteCall{o.ids.next(o.Seed), 1, noteText(o.Note)}, http: h, close: h.Close, protocol: connectUnary{}}
-	return c.orCold(o.Cold), nil
+	return orCold(o.Cold, c, h.Close), nil
 }
 
 // maxProtoReply is the largest reply that is read.
@@ -90,13 +90,6 @@ type protoNote struct {
 	http     *httpNote
 	close    func() error
 	protocol rpcProtocol
-}
-
-func (c *protoNote) orCold(always bool) load.Caller {
-	if always {
-		return &cold{c, c.http.Close}
-	}
-	return c
 }
 
 // Call makes one call.

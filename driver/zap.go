@@ -23,6 +23,7 @@ type ZAPHTTP struct {
 	Addr string // tcp://host:port, tls://host:port or unix:/path
 	Note int    // bytes of the note
 	Seed uint64 // decides the first id of each VU
+	Cold bool   // every call opens its own connection, inside the window
 
 	TLS     *tls.Config   // for tls; nil verifies against the system's roots
 	Timeout time.Duration // of one call; 0 = only the context's
@@ -46,10 +47,11 @@ func (z *ZAPHTTP) Open(ctx context.Context) (load.Caller, error) {
 		return nil, err
 	}
 	pair := func(name, value string) zap.Pair { return zap.Pair{Name: []byte(name), Value: []byte(value)} }
-	return &zapHTTPNote{binaryNote: b, conn: conn, req: zap.Request{
+	c := &zapHTTPNote{binaryNote: b, conn: conn, req: zap.Request{
 		Method: []byte("POST"), Target: []byte(path), Proto: []byte("HTTP/1.1"),
 		Headers: []zap.Pair{pair("Host", conn.dialer.host), pair("User-Agent", userAgent), pair("Content-Type", opcall.MediaType)},
-	}}, nil
+	}}
+	return orCold(z.Cold, c, conn.Close), nil
 }
 
 // A zapHTTPNote is the Caller of ZAPHTTP. Of its Conn it uses all but the HTTP.
@@ -113,6 +115,7 @@ type ZAPRPC struct {
 	Note   int    // bytes of the note
 	Seed   uint64 // decides the first id of each VU
 	Shared bool   // all VUs on one connection
+	Cold   bool   // every call opens its own connection, inside the window
 
 	TLS  *tls.Config // for tls; nil verifies against the system's roots
 	Wire *Wire       // counts bytes; nil in a timed pass
@@ -131,7 +134,10 @@ func (z *ZAPRPC) Open(ctx context.Context) (load.Caller, error) {
 		return nil, err
 	}
 	c := &rpcNote{binaryNote: b, target: z, req: zap.RPCRequest{Method: 1}}
-	return c, c.connect(ctx)
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return orCold(z.Cold, c, c.Close), nil
 }
 
 func (z *ZAPRPC) dial(ctx context.Context) (*mux.Conn, error) {
@@ -184,7 +190,7 @@ type rpcNote struct {
 }
 
 func (c *rpcNote) connect(ctx context.Context) (err error) {
-	if c.target.Shared {
+	if c.target.Shared && !c.target.Cold {
 		c.conn, err = c.target.join(ctx)
 	} else {
 		c.conn, err = c.target.dial(ctx)
@@ -241,7 +247,7 @@ func (c *rpcNote) Reply(frame []byte) error {
 func (c *rpcNote) Close() error {
 	switch {
 	case c.conn == nil:
-	case c.target.Shared:
+	case c.target.Shared && !c.target.Cold:
 		c.target.leave(c.conn)
 	default:
 		c.conn.Close()

@@ -39,21 +39,25 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 		p.Contenders = append(p.Contenders, m.Name)
 	}
 	hop := result.Hop{Kind: "loopback"}
-	switch all[0].Driver {
-	case "rest":
+	d, called := guestDrivers("")[all[0].Driver]
+	switch {
+	case called:
 		p.Cases, p.Phases = []string{cmp.Or(name, "call/32B")}, []string{"tcp"}
-		p.Contenders = append(p.Contenders, "floor", "null")
-		if _, err := noteBytes(p.Cases[0]); err != nil {
+		w, err := transportWork(p.Cases[0])
+		if err != nil {
 			return p, nil, err
 		}
-	case "stdio":
+		if d.line == nil && w.blob == 0 && w.tools == 0 {
+			p.Contenders = append(p.Contenders, "floor", "null")
+		}
+	case all[0].Driver == "stdio":
 		hop.Kind = "none"
 		p.Cases = []string{cmp.Or(name, "digest/32B")}
 		if _, err := digestBytes(p.Cases[0]); err != nil {
 			return p, nil, err
 		}
 	default:
-		return p, nil, fmt.Errorf("%s: driver %q is not one of %s", all[0].Name, all[0].Driver, strings.Join(drivers[:], ", "))
+		return p, nil, fmt.Errorf("%s: driver %q is not one of %s", all[0].Name, all[0].Driver, strings.Join(drivers(), ", "))
 	}
 	dir, err := os.MkdirTemp("", "toll-")
 	if err != nil {
@@ -79,19 +83,23 @@ func Versus(before, after contender.Manifest, name string) (plan.Plan, *Opener, 
 	return p, open, nil
 }
 
-// Open starts each contender, the first once more as the control, and for driver rest the floor and the null target.
+// Open starts each contender, the first once more as the control, and where they are called over a connection the floor
+// and the null target.
 func (a among) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	if a.outside[0].Driver == "stdio" {
 		return a.openStdio(ctx, s)
 	}
-	note, err := noteBytes(s.Case)
+	w, err := transportWork(s.Case)
 	if err != nil {
 		return lab.Set{}, err
 	}
-	seats, _ := a.visitors(s, note)
+	seats, gaps := a.visitors(s, w)
+	if len(gaps) > 0 {
+		return lab.Set{}, fmt.Errorf("%s: %s", gaps[0].Row, gaps[0].Reason)
+	}
 	seats = withControl(seats)
-	for _, name := range []string{"floor", "null"} {
-		seat, err := a.seat(s, name, note)
+	for _, name := range a.plan.Contenders[len(a.outside):] {
+		seat, err := a.seat(s, name, w)
 		if err != nil {
 			return lab.Set{}, err
 		}
@@ -127,4 +135,14 @@ func (a among) openStdio(ctx context.Context, s lab.Setting) (lab.Set, error) {
 }
 
 // digestBytes returns how many bytes a digest case hashes.
-func digestBytes(name string) (int, error) { return sizeOf(name, "digest/") }
+func digestBytes(name string) (int, error) {
+	size, ok := strings.CutPrefix(name, "digest/")
+	if !ok {
+		return 0, fmt.Errorf("case %q: expected one such as digest/32B", name)
+	}
+	n, err := sizeOf(size, 64<<10)
+	if err != nil {
+		return 0, fmt.Errorf("case %q: %w", name, err)
+	}
+	return n, nil
+}

@@ -61,9 +61,11 @@ type seat struct {
 	unverified  bool
 	tls         *result.TLS
 	spec        func() (contender.Spec, error)
-	target      func(r contender.Ready, wire *driver.Wire) load.Target // calls it over a connection
-	engine      func(p *contender.Process) load.Target                 // or asks it over its standard input; it times itself
-	calling     bool                                                   // the engine calls others, which it has started
+	target      func(r contender.Ready, wire *driver.Wire) load.Target    // calls it over a connection
+	engine      func(p *contender.Process) load.Target                    // or asks it over its standard input; it times itself
+	line        func(p *contender.Process, wire *driver.Wire) load.Target // or calls it so, by our clock
+	launch      bool                                                      // with line, each call starts a process of its own
+	calling     bool                                                      // the engine calls others, which it has started
 }
 
 func (s seat) label() string {
@@ -121,12 +123,21 @@ func start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.launch {
+		return launchEach(ctx, s, spec, p)
+	}
 	ready := p.Ready()
 	c := s.contender
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
 	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p}}
+	if s.line != nil {
+		wire := new(driver.Wire)
+		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)
+		e.Wire = func() (out, in int64) { return wire.Out.Load(), wire.In.Load() }
+		return e, nil
+	}
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
 		e.Calling = s.calling

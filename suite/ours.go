@@ -1,8 +1,7 @@
 package suite
 
 import (
-	"crypto/tls"
-
+	"toll/contender"
 	"toll/driver"
 	"toll/lab/load"
 	"toll/lab/result"
@@ -19,7 +18,10 @@ type our struct {
 	role   string
 	fixed  string // the phase it is in whatever the setting says: the ladder has two sockets in one set of blocks
 	shared bool   // several callers share one connection
+	mcp    bool   // it has tools to list
+	blobs  bool   // it can be asked for a result of a given size
 	target func(call) load.Target
+	line   func(*contender.Process, call) load.Target // over stdin and stdout; it has no address
 
 	unverified bool // the target looks at no more than a status
 }
@@ -31,67 +33,72 @@ func (o our) phase(setting string) string {
 	return setting
 }
 
-// A call is what a driver is told.
-type call struct {
-	addr string
-	note int
-	seed uint64
-	wire *driver.Wire
-	tls  *tls.Config
-}
-
 // ours lists our contenders of the benchmark transport by name.
 func ours() map[string]our {
-	rest := func(client string) func(call) load.Target {
-		return func(c call) load.Target {
-			return &driver.REST{Addr: c.addr, Client: client, Note: c.note, Seed: c.seed, Wire: c.wire}
-		}
+	ops := func(envelope string) []string { return []string{"ops", "--envelope", envelope} }
+	rest := func(sdk, client string, serve ...string) our {
+		return our{sdk: sdk, serve: serve, blobs: true, target: func(c call) load.Target { return c.rest(client) }}
 	}
-	opcall := func(client string) func(call) load.Target {
-		return func(c call) load.Target {
-			return &driver.OpCall{Addr: c.addr, Client: client, Note: c.note, Seed: c.seed, Wire: c.wire}
-		}
+	opcall := func(sdk, client string, serve ...string) our {
+		return our{sdk: sdk, serve: serve, target: func(c call) load.Target {
+			return &driver.OpCall{Addr: c.addr, Client: client, Note: c.note, Seed: c.seed, Cold: c.cold, Wire: c.wire}
+		}}
 	}
-	zapHTTP := func(c call) load.Target {
-		return &driver.ZAPHTTP{Addr: c.addr, Note: c.note, Seed: c.seed, Wire: c.wire, TLS: c.tls}
+	zap := func(sdk, fixed string) our {
+		return our{sdk: sdk, serve: ops("zap-http"), fixed: fixed, target: func(c call) load.Target {
+			return &driver.ZAPHTTP{Addr: c.addr, Note: c.note, Seed: c.seed, Cold: c.cold, Wire: c.wire, TLS: c.tls}
+		}}
 	}
-	raw := []string{"ops", "--envelope", "rest-raw"}
-	zap := []string{"ops", "--envelope", "zap-http"}
+	mcp := func(sdk, client, envelope, reply string) our {
+		stateful := envelope == "mcp-stateful"
+		return our{sdk: sdk, serve: ops(envelope), mcp: true, blobs: true, target: func(c call) load.Target {
+			return c.mcp(client, stateful, reply)
+		}}
+	}
+	h2c := rest("net/http client over HTTP/2, net/http server", driver.ClientH2C, ops("rest-h2c")...)
+	h2c.shared, h2c.blobs = true, false
 	return map[string]our{
-		"rest":            {sdk: "net/http client, net/http server", serve: []string{"ops"}, target: rest(driver.ClientHTTP)},
-		"rest-raw":        {sdk: "toll's raw client, net/http server", serve: []string{"ops"}, target: rest(driver.ClientRaw)},
-		"rest-raw-server": {sdk: "toll's raw client, toll's HTTP loop", serve: raw, target: rest(driver.ClientRaw)},
-		"opcall":          {sdk: "net/http client, net/http server", serve: []string{"ops"}, target: opcall(driver.ClientHTTP)},
-		"opcall-raw":      {sdk: "toll's raw client, toll's HTTP loop", serve: raw, target: opcall(driver.ClientRaw)},
-		"zap-http":        {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, target: zapHTTP},
-		"zap-http-again":  {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, target: zapHTTP},
-		"zap-http-unix":   {sdk: "ZAP-HTTP framing, toll's both sides", serve: zap, fixed: "unix", target: zapHTTP},
-		"zap-http-tls":    {sdk: "ZAP-HTTP framing over TLS 1.3, toll's both sides", serve: zap, fixed: "tls", target: zapHTTP},
-		"zap-rpc": {sdk: "ZAP-RPC framing, toll's both sides", serve: []string{"ops", "--envelope", "zap-rpc"}, shared: true, target: func(c call) load.Target {
-			return &driver.ZAPRPC{Addr: c.addr, Note: c.note, Seed: c.seed, Wire: c.wire, Shared: true}
+		"rest":            rest("net/http client, net/http server", driver.ClientHTTP, "ops"),
+		"rest-raw":        rest("toll's raw client, net/http server", driver.ClientRaw, "ops"),
+		"rest-raw-server": rest("toll's raw client, toll's HTTP loop", driver.ClientRaw, ops("rest-raw")...),
+		"rest-h2c":        h2c,
+		"opcall":          opcall("net/http client, net/http server", driver.ClientHTTP, "ops"),
+		"opcall-raw":      opcall("toll's raw client, toll's HTTP loop", driver.ClientRaw, ops("rest-raw")...),
+		"zap-http":        zap("ZAP-HTTP framing, toll's both sides", ""),
+		"zap-http-again":  zap("ZAP-HTTP framing, toll's both sides", ""),
+		"zap-http-unix":   zap("ZAP-HTTP framing, toll's both sides", "unix"),
+		"zap-http-tls":    zap("ZAP-HTTP framing over TLS 1.3, toll's both sides", "tls"),
+		"zap-rpc": {sdk: "ZAP-RPC framing, toll's both sides", serve: ops("zap-rpc"), shared: true, target: func(c call) load.Target {
+			return &driver.ZAPRPC{Addr: c.addr, Note: c.note, Seed: c.seed, Cold: c.cold, Wire: c.wire, Shared: true}
 		}},
+		"mcp":          mcp("net/http client, toll's MCP server, stateless, JSON", driver.ClientHTTP, "mcp", driver.ReplyJSON),
+		"mcp-nethttp":  mcp("net/http client, toll's MCP on net/http, stateless, JSON", driver.ClientHTTP, "mcp-nethttp", driver.ReplyJSON),
+		"mcp-raw":      mcp("toll's raw client, toll's MCP server, stateless, JSON", driver.ClientRaw, "mcp", driver.ReplyJSON),
+		"mcp-stateful": mcp("net/http client, toll's MCP server, sessions, JSON", driver.ClientHTTP, "mcp-stateful", driver.ReplyJSON),
+		"mcp-sse":      mcp("net/http client, toll's MCP server, stateless, event stream", driver.ClientHTTP, "mcp-sse", driver.ReplyEvents),
+		"mcp-stdio":    {sdk: "toll's line client, toll's MCP server over stdio", serve: ops("mcp-stdio"), fixed: "stdio", line: mcpLine},
 		"null": {sdk: "toll's raw client, one canned reply", serve: []string{"null"}, role: result.Null, target: func(c call) load.Target {
-			return &driver.REST{Addr: c.addr, Client: driver.ClientRaw, Note: c.note, ConstantID: 1, Wire: c.wire}
+			return &driver.REST{Addr: c.addr, Client: driver.ClientRaw, Note: c.note, ConstantID: 1, Cold: c.cold, Wire: c.wire}
 		}},
 		"floor": {sdk: "raw socket, echo", serve: []string{"echo"}, role: result.Floor, target: func(c call) load.Target {
-			return &driver.Echo{Addr: c.addr, Size: min(floorHead+c.note, 64<<10), Seed: c.seed, Wire: c.wire}
+			return &driver.Echo{Addr: c.addr, Size: min(floorHead+c.note, 64<<10), Seed: c.seed, Cold: c.cold, Wire: c.wire}
 		}},
 	}
 }
 
-// emptyRead is the case that the published transport table measured: a read without input that gives an empty list.
-const emptyRead = "read/empty"
-
-// emptyReads are the calls of that table as it made them: REST by GET, op-call with an empty body labelled JSON, both
-// drained undecoded; ZAP encoded and decoded.
+// emptyReads are the calls of the published table as it made them: REST by GET, MCP with a constant id and no header but
+// Content-Type, op-call with an empty body labelled JSON, these three drained undecoded; ZAP encoded and decoded.
 func emptyReads() map[string]our {
+	plain := func(method, path, kind, body string) our {
+		return our{unverified: true, target: func(c call) load.Target {
+			return &driver.Plain{Addr: c.addr, Method: method, Path: path, ContentType: kind, Body: body, Wire: c.wire}
+		}}
+	}
 	return map[string]our{
-		"rest": {unverified: true, target: func(c call) load.Target {
-			return &driver.Plain{Addr: c.addr, Method: "GET", Path: "/v1/tasks_list", Wire: c.wire}
-		}},
-		"opcall": {unverified: true, target: func(c call) load.Target {
-			return &driver.Plain{Addr: c.addr, Method: "POST", Path: "/.well-known/zip/op/tasks_list", ContentType: "application/json", Wire: c.wire}
-		}},
+		"rest": plain("GET", "/v1/tasks_list", "", ""),
+		"mcp": plain("POST", "/mcp", "application/json",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tasks_list","arguments":{}}}`),
+		"opcall":   plain("POST", "/.well-known/zip/op/tasks_list", "application/json", ""),
 		"zap-http": {target: func(c call) load.Target { return &driver.ZAPTasks{Addr: c.addr, Wire: c.wire} }},
 	}
 }

@@ -21,13 +21,14 @@ type Benchmark struct {
 	Name  string
 	About string
 	open  func(*house) (lab.Opener, error)
+	calls func(contender.Manifest) bool // whether a manifest's contender can take part; nil = none can
 }
 
 // All lists the benchmarks.
 func All() []Benchmark {
 	return []Benchmark{
-		{"transport", "what one call of an operation costs over each transport", openTransport},
-		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus},
+		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
+		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, nil},
 	}
 }
 
@@ -74,8 +75,8 @@ func (b Benchmark) Plan(profile string) (plan.Plan, error) {
 	return plan.Parse(file, data)
 }
 
-// drivers are those that a manifest may name.
-var drivers = [...]string{"rest", "stdio"}
+// Calls reports whether the benchmark can call a manifest's contender at all.
+func (b Benchmark) Calls(m contender.Manifest) bool { return b.calls != nil && b.calls(m) }
 
 // An Opener starts the contenders of a benchmark's rounds. It must be closed.
 type Opener struct {
@@ -90,8 +91,8 @@ func (o *Opener) Close() error { return os.RemoveAll(o.house.dir) }
 // Open prepares p's benchmark: manifests are the outside contenders that take part beside those of the plan.
 func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, error) {
 	for i, m := range manifests {
-		if !slices.Contains(drivers[:], m.Driver) {
-			return nil, fmt.Errorf("%s: driver %q is not one of %s", m.Name, m.Driver, strings.Join(drivers[:], ", "))
+		if !slices.Contains(drivers(), m.Driver) {
+			return nil, fmt.Errorf("%s: driver %q is not one of %s", m.Name, m.Driver, strings.Join(drivers(), ", "))
 		}
 		same := func(o contender.Manifest) bool { return o.Name == m.Name }
 		if slices.Contains(p.Contenders, m.Name) || slices.ContainsFunc(manifests[:i], same) {

@@ -104,11 +104,11 @@ func build(name string, cfg Config, oc opserver.Config) (s server, scheme string
 	return nil, "", fmt.Errorf("system %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Envelopes returns those that ops can be served over: REST and op-call over net/http, the same over our own HTTP loop,
+// Envelopes returns those that ops can be served over: REST and op-call over net/http, over HTTP/2 too, over our own HTTP loop,
 // ZAP-HTTP frames, ZAP-RPC frames, and MCP: without sessions, with them, with streams of events for replies, on net/http.
 // [ServeStream] has one more.
 func Envelopes() []string {
-	return []string{"rest", "rest-raw", "zap-http", "zap-rpc", "every", "mcp", "mcp-stateful", "mcp-sse", "mcp-nethttp"}
+	return []string{"rest", "rest-h2c", "rest-raw", "zap-http", "zap-rpc", "every", "mcp", "mcp-stateful", "mcp-sse", "mcp-nethttp"}
 }
 
 func operations() (opserver.Registry, error) {
@@ -122,6 +122,9 @@ func buildOps(cfg Config, oc opserver.Config) (s server, scheme string, err erro
 	}
 	switch cfg.Envelope {
 	case "", "rest":
+		return opserver.NewREST(oc, ops), "http", nil
+	case "rest-h2c":
+		oc.H2C = true
 		return opserver.NewREST(oc, ops), "http", nil
 	case "rest-raw":
 		return opserver.NewRaw(oc, ops), "http", nil

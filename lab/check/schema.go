@@ -91,8 +91,8 @@ func vocabularies() map[string]vocabulary {
 	words := strings.Fields
 	return map[string]vocabulary{
 		"transport": {
-			pattern(`(call|cold)/(0B|32B|4KiB|64KiB)|read/empty|tools_list/[1-9][0-9]*`),
-			words("rest rest-raw rest-raw-server opcall opcall-raw zap-http zap-http-again zap-http-unix zap-http-tls zap-rpc mcp mcp-stateful mcp-sse go-sdk go-sdk-stateful mcp-go grpc connect floor null"),
+			pattern(`(call|cold)/(0B|32B|4KiB|64KiB)|result/(1KiB|16KiB|256KiB|1MiB)|read/empty|tools_list/[1-9][0-9]*`),
+			words("rest rest-raw rest-raw-server rest-h2c opcall opcall-raw zap-http zap-http-again zap-http-unix zap-http-tls zap-rpc mcp mcp-nethttp mcp-raw mcp-stateful mcp-sse mcp-stdio go-sdk go-sdk-stateful mcp-go grpc connect floor null"),
 			words("tcp unix"),
 		},
 		"gateway": {pattern(`echo|empty|fib/(10|20|30)`), words("toll nethttp null"), words("plain mtls")},

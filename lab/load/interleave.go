@@ -36,7 +36,7 @@ type Blocks struct {
 type Stretch struct {
 	Block, Slot int           // Slot is the lane's place in the block's order, from 0
 	Elapsed     time.Duration // wall time from the first call to the last reply, preparations included
-	Active      time.Duration // sum over the VUs of the time from each one's first call to its last reply
+	Active      time.Duration // sum over the VUs of the time from each one's first call to its last reply, less preparations
 	CPU         time.Duration // CPU time of this process meanwhile, all its threads
 	OK          int64         // successes
 	Median, Min float64       // of the successes, ns; 0 without any

@@ -77,6 +77,22 @@ func TestPreparationIsNeverInTheWindow(t *testing.T) {
 	})
 }
 
+// A VU is not active while it prepares: else Little's law would seem broken wherever calls need preparation.
+func TestPreparationIsNoActiveTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane := load.Lane{Name: "prepared", Callers: []load.Caller{&preparing{takes: time.Millisecond}}}
+		got, err := load.Interleave(t.Context(), []load.Lane{lane}, load.Blocks{Blocks: 2, Calls: 10, Fixed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range got[0].Stretches {
+			if s.Active != 10*time.Millisecond || s.Elapsed != 1010*time.Millisecond {
+				t.Errorf("active %v of %v, want 10ms of 1.01s", s.Active, s.Elapsed)
+			}
+		}
+	})
+}
+
 func TestCountAttributesAllocations(t *testing.T) {
 	var keep []byte
 	alloc := callerFunc(func(context.Context, record.Mark) error {

@@ -45,9 +45,11 @@ func (v *vu) ready() bool {
 	if v.prepare == nil || v.dead != nil {
 		return v.dead == nil
 	}
+	begin := time.Now()
 	if err := v.prepare.Prepare(v.ctx.values); err != nil {
 		v.dead = fmt.Errorf("preparing a call: %w", err)
 	}
+	v.shard.Active -= time.Since(begin) // of the time from the VU's start, this was not spent on calls
 	return v.dead == nil
 }
 

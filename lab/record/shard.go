@@ -22,7 +22,7 @@ type Shard struct {
 	Service  Hist             // open model: successes from their send, where Latency is from the intended start
 	Late     Hist             // open model: how long after its intended start each call was sent
 	Dropped  int64            // open model: arrivals that found the most calls in flight and were not sent
-	Active   time.Duration    // time from the VU's starts to its last replies; of a merged shard, the sum
+	Active   time.Duration    // time from the VU's starts to its last replies, less what preparing calls took; of a merged shard, the sum
 	Parts    map[string]*Hist // named shares of an operation's time, ns
 	BadParts map[string]int64 // named shares that failed
 

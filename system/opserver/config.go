@@ -24,6 +24,8 @@ type Config struct {
 	WriteTimeout time.Duration // for a reply; 0 = 30 s
 	IdleTimeout  time.Duration // between requests; 0 = 2 min
 
+	H2C bool // HTTP/2 without TLS beside HTTP/1.1, on net/http
+
 	Reply []byte        // what the null target answers: a whole HTTP reply; empty = one that says {}
 	Delay time.Duration // for which the null target keeps a core busy before it answers: a known cost
 }
@@ -100,7 +102,14 @@ func listen(cfg Config) (net.Listener, error) {
 // newHTTP returns a net/http server with cfg's bounds. net/http counts the time for writing from the end of the head, so
 // the time that the body may take comes on top: else a body that is too slow could not be told so.
 func newHTTP(cfg Config, h http.Handler) *http.Server {
+	var protocols *http.Protocols
+	if cfg.H2C {
+		protocols = new(http.Protocols)
+		protocols.SetHTTP1(true)
+		protocols.SetUnencryptedHTTP2(true)
+	}
 	return &http.Server{
+		Protocols:         protocols,
 		Handler:           h,
 		MaxHeaderBytes:    cfg.MaxHead,
 		ReadHeaderTimeout: cfg.HeadTimeout,

@@ -23,7 +23,7 @@ type MCPConfig struct {
 	Events      bool          // tool results come as a stream of events
 	MaxSessions int           // at a time
 	SessionIdle time.Duration // after which an unused session is forgotten
-	Tools       int           // tools/list is padded to this many with tools that do nothing
+	Tools       int           // tools/list has exactly this many: the operations, then tools that do nothing; 0 = the operations
 	Conformance bool          // adds what the protocol's conformance suite wants to find
 	Hosts       []string      // further names that may stand in Host
 	Origins     []string      // further origins of pages that may call
@@ -43,6 +43,9 @@ func newMCPCore(cfg Config, ops Registry, m MCPConfig) (*mcp.Server, error) {
 	}
 	for i := len(tools); i < m.Tools; i++ {
 		tools = append(tools, padding(i))
+	}
+	if m.Tools > 0 {
+		tools = tools[:m.Tools]
 	}
 	if err := core.AddTools(tools...); err != nil {
 		return nil, err

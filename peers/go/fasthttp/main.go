@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -29,6 +30,8 @@ func handle(c *fasthttp.RequestCtx) {
 	switch path := string(c.Path()); {
 	case path == "/v1/note" && c.IsPost():
 		note(c)
+	case path == "/v1/blob" && c.IsPost():
+		blob(c)
 	case path == "/healthz" && c.IsGet():
 		answer(c, fasthttp.StatusOK, map[string]bool{"ok": true})
 	default:
@@ -43,6 +46,17 @@ func note(c *fasthttp.RequestCtx) {
 		return
 	}
 	answer(c, fasthttp.StatusOK, noteOut{*in.ID, *in.Note, "done", "toll"})
+}
+
+func blob(c *fasthttp.RequestCtx) {
+	var in struct {
+		Bytes int `json:"bytes"`
+	}
+	if err := json.Unmarshal(c.PostBody(), &in); err != nil || in.Bytes < 1 || in.Bytes > 1<<20 {
+		answer(c, fasthttp.StatusBadRequest, map[string]string{"error": `want {"bytes":<1 to 1048576>}`})
+		return
+	}
+	answer(c, fasthttp.StatusOK, map[string]string{"text": strings.Repeat("x", in.Bytes)})
 }
 
 func answer(c *fasthttp.RequestCtx, status int, v any) {

@@ -35,10 +35,28 @@ func note(_ context.Context, _ *mcp.CallToolRequest, in noteIn) (*mcp.CallToolRe
 	return nil, noteOut{in.ID, in.Note, "done", "toll"}, nil
 }
 
-// newServer makes a server of note and, so that tools/list has something to list, tools-1 more of its shape.
+type blobIn struct {
+	Bytes int `json:"bytes" jsonschema:"how long the text is to be"`
+}
+
+type blobOut struct {
+	Text string `json:"text"`
+}
+
+func blob(_ context.Context, _ *mcp.CallToolRequest, in blobIn) (*mcp.CallToolResult, blobOut, error) {
+	if in.Bytes < 1 || in.Bytes > 1<<20 {
+		return nil, blobOut{}, fmt.Errorf("%d bytes: want 1 to %d", in.Bytes, 1<<20)
+	}
+	return nil, blobOut{strings.Repeat("x", in.Bytes)}, nil
+}
+
+// newServer makes a server of note and, where it has but that to list, of blob; or of so many tools of note's shape.
 func newServer(tools int) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "note", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	mcp.AddTool(s, &mcp.Tool{Name: "note", Description: "Takes a note and says that it is done."}, note)
+	if tools == 0 {
+		mcp.AddTool(s, &mcp.Tool{Name: "blob", Description: "Gives a text of a length."}, blob)
+	}
 	for i := 1; i < tools; i++ {
 		mcp.AddTool(s, &mcp.Tool{Name: fmt.Sprintf("note_%d", i), Description: "Takes a note and says that it is done."}, note)
 	}
@@ -50,7 +68,7 @@ func main() {
 	sse := flag.Bool("sse", false, "answer by an event stream instead of JSON")
 	stdio := flag.Bool("stdio", false, "speak over stdin and stdout instead of HTTP")
 	idle := flag.Duration("idle", 0, "close a session after so long without a request; 0 never")
-	tools := flag.Int("tools", 1, "how many tools")
+	tools := flag.Int("tools", 0, "list exactly so many tools; 0 = note and blob")
 	flag.Parse()
 	var err error
 	if *stdio {

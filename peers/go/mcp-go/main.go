@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -34,9 +35,29 @@ func note(_ context.Context, _ mcp.CallToolRequest, in noteIn) (noteOut, error) 
 	return noteOut{in.ID, in.Note, "done", "toll"}, nil
 }
 
+type blobIn struct {
+	Bytes int `json:"bytes" jsonschema_description:"how long the text is to be" jsonschema:"required"`
+}
+
+type blobOut struct {
+	Text string `json:"text"`
+}
+
+func blob(_ context.Context, _ mcp.CallToolRequest, in blobIn) (blobOut, error) {
+	if in.Bytes < 1 || in.Bytes > 1<<20 {
+		return blobOut{}, fmt.Errorf("%d bytes: want 1 to %d", in.Bytes, 1<<20)
+	}
+	return blobOut{strings.Repeat("x", in.Bytes)}, nil
+}
+
+// newServer makes a server of note and, where it has but that to list, of blob; or of so many tools of note's shape.
 func newServer(tools int) *server.MCPServer {
 	s := server.NewMCPServer("note", "1", server.WithToolCapabilities(false))
-	for i := range tools {
+	if tools == 0 {
+		tool := mcp.NewTool("blob", mcp.WithDescription("Gives a text of a length."), mcp.WithInputSchema[blobIn](), mcp.WithOutputSchema[blobOut]())
+		s.AddTool(tool, mcp.NewStructuredToolHandler(blob))
+	}
+	for i := range max(tools, 1) {
 		name := "note"
 		if i > 0 {
 			name = fmt.Sprintf("note_%d", i)
@@ -51,7 +72,7 @@ func newServer(tools int) *server.MCPServer {
 func main() {
 	stateful := flag.Bool("stateful", false, "keep sessions: revision 2025-11-25")
 	idle := flag.Duration("idle", 0, "forget a session after so long without a request; 0 never")
-	tools := flag.Int("tools", 1, "how many tools")
+	tools := flag.Int("tools", 0, "list exactly so many tools; 0 = note and blob")
 	flag.Parse()
 	if err := serve(newServer(*tools), server.WithStateLess(!*stateful), server.WithStateful(*stateful), server.WithSessionIdleTTL(*idle)); err != nil {
 		log.Fatal(err)
