@@ -68,9 +68,16 @@ func (p *process) stop(d Drain, reason error) {
 		m, _ = p.advance()
 	}
 	err := p.refusal()
+	var kill func()
+	if p.killed && p.more != nil {
+		kill = p.more.kill
+	}
 	p.mu.Unlock()
 	for _, it := range now {
 		it.s.end(nil, err, p.rt)
+	}
+	if kill != nil {
+		kill()
 	}
 	switch {
 	case m != nil:
@@ -155,10 +162,16 @@ func (p *process) crashed(c *Crash) {
 		p.rt.counts.zombies.Add(-1)
 		return
 	}
+	if p.killed { // what failed had been given up already
+		p.m, p.current = nil, nil
+		p.mu.Unlock()
+		p.finish()
+		return
+	}
 	p.state, p.drain, p.reason = stopping, Now, c
 	e := Exit{Name: p.name, Epoch: p.epoch, Reason: c, Code: envelope.Crashed}
 	s := p.current
-	if s == nil && !p.left && !p.killed {
+	if s == nil && !p.left {
 		e.Poison = p.m
 	}
 	p.m, p.current = nil, nil

@@ -122,3 +122,6 @@ func (c *Context) Reply(v any, err error) error { return c.p.reply(v, err) }
 // Emit sends one value of a stream and waits until the reader has room for it: that is the backpressure. Its error says that
 // the reader is gone, or that nobody asked for a stream.
 func (c *Context) Emit(v any) error { return c.p.emit(v) }
+
+// Message is envelope.Message, for those who only see this package.
+type Message = envelope.Message

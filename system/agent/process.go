@@ -61,6 +61,7 @@ type more struct {
 	ctx      context.Context
 	cancel   context.CancelFunc // of ctx, which the handler asked for
 	watchers []func(Exit)
+	kill     func() // ends what the handler waits for, when the process is stopped in the middle of a message
 }
 
 // An owner is told when a process of its own has gone. rest are the tells that it had not handled.
