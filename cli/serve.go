@@ -23,23 +23,24 @@ const drainTime = 3 * time.Second
 
 // systems are what serve knows.
 func systems() []string {
-	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker"})
+	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "agent-worker"})
 }
 
 type serveCmd struct {
-	System   string        `arg:"" help:"Which: ${systems}." enum:"${systems}"`
-	Envelope string        `help:"How ops is served: rest, rest-h2c, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
-	Addr     string        `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
-	Unix     string        `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
-	Cert     string        `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	Key      string        `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	PQ       bool          `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
-	Carrier  string        `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
-	At       string        `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
-	Own      bool          `help:"bus: a connection for each caller instead of one for all."`
-	Reply    string        `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
-	Delay    time.Duration `help:"How long null keeps a core busy before it answers: a known cost to measure." placeholder:"TIME"`
-	MaxBody  int64         `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
+	System    string        `arg:"" help:"Which: ${systems}." enum:"${systems}"`
+	Envelope  string        `help:"How ops is served: rest, rest-h2c, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
+	Isolation string        `help:"Where the children of spawn run: goroutine, warm or cold." default:"" placeholder:"LEVEL"`
+	Addr      string        `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
+	Unix      string        `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
+	Cert      string        `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	Key       string        `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	PQ        bool          `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
+	Carrier   string        `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
+	At        string        `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
+	Own       bool          `help:"bus: a connection for each caller instead of one for all."`
+	Reply     string        `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
+	Delay     time.Duration `help:"How long null keeps a core busy before it answers: a known cost to measure." placeholder:"TIME"`
+	MaxBody   int64         `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
 
 	MCP mcpFlags `embed:""`
 }
@@ -53,6 +54,7 @@ func (serveCmd) Help() string {
   toll serve ops --envelope zap-rpc
   toll serve ops --envelope mcp --addr 127.0.0.1:8080
   toll serve ops --envelope mcp-stateful --tools 50 --max-sessions 1000
+  toll serve spawn --isolation warm
   toll serve echo
   toll serve bus-worker --carrier direct --addr 0.0.0.0:7411
 
@@ -70,13 +72,19 @@ type ready struct {
 
 // Run serves until ctx ends or stdin closes.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
+	if c.System == "agent-worker" {
+		if err := system.Worker(ctx); err != nil {
+			return exit(exitNotMeasured, err)
+		}
+		return nil
+	}
 	if bench, err := system.Bench(c.System); err == nil {
 		return c.engine(ctx, s, bench)
 	}
 	if c.System == "bus" {
 		return c.busEngine(ctx, s)
 	}
-	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, MaxBody: c.MaxBody, Carrier: c.Carrier, At: c.At}
+	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, Isolation: c.Isolation, MaxBody: c.MaxBody, Carrier: c.Carrier, At: c.At}
 	if c.MaxBody < 0 {
 		return usage("--max-body: %d; want at least 1", c.MaxBody)
 	}

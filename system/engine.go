@@ -9,7 +9,9 @@ import (
 )
 
 // Engines returns the names of the systems that work in their own process and are asked over stdin, instead of listening.
-func Engines() []string { return []string{"null-engine", "group", "group-floor"} }
+func Engines() []string {
+	return []string{"null-engine", "group", "group-floor", "spawn-engine", "spawn-inline", "spawn-floor"}
+}
 
 // Bench returns what the named engine answers with.
 func Bench(name string) (engine.Bench, error) {
@@ -20,6 +22,10 @@ func Bench(name string) (engine.Bench, error) {
 		return group, nil
 	case "group-floor":
 		return groupFloor, nil
+	case "spawn-engine", "spawn-inline":
+		return spawnBench(name == "spawn-inline"), nil
+	case "spawn-floor":
+		return spawnFloor(), nil
 	}
 	return nil, fmt.Errorf("engine %q: want one of %s", name, strings.Join(Engines(), ", "))
 }

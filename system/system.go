@@ -15,13 +15,14 @@ import (
 
 // Config says how a system is to be served. Zero values are those of [opserver.Config].
 type Config struct {
-	Addr     string        // host:port; an empty host is 127.0.0.1
-	Unix     string        // path of a socket to listen on instead
-	Envelope string        // how ops is served: one of Envelopes, rest when empty
-	MaxBody  int64         // largest request body
-	Reply    []byte        // what null answers: a whole HTTP reply
-	Delay    time.Duration // how long null keeps a core busy before it answers
-	TLS      *tls.Config   // encrypts every connection; nil does not
+	Addr      string        // host:port; an empty host is 127.0.0.1
+	Unix      string        // path of a socket to listen on instead
+	Envelope  string        // how ops is served: one of Envelopes, rest when empty
+	MaxBody   int64         // largest request body
+	Reply     []byte        // what null answers: a whole HTTP reply
+	Delay     time.Duration // how long null keeps a core busy before it answers
+	TLS       *tls.Config   // encrypts every connection; nil does not
+	Isolation string        // where the children of spawn run: one of Isolations, goroutine when empty
 
 	Carrier string // of a bus process: one of Carriers
 	At      string // where a bus worker connects to: a router, a broker, a proxy
@@ -39,7 +40,7 @@ type MCP = opserver.MCPConfig
 const MaxTools = 100_000
 
 // Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
-func Names() []string { return []string{"ops", "echo", "null"} }
+func Names() []string { return []string{"ops", "echo", "null", "spawn"} }
 
 // A server answers on a listener until it is shut down.
 type server interface {
@@ -56,14 +57,14 @@ type Running struct {
 	err    error         // of Serve; to be read after done
 }
 
-// Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come) or null (one reply
-// to every HTTP request). It answers when Start returns. A ctx that ends afterwards changes nothing.
+// Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come), null (one reply to
+// every HTTP request) or spawn (children on request). It answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	if name == "bus-worker" || name == "bus-broker" {
 		return startBus(ctx, name, cfg)
 	}
 	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply, Delay: cfg.Delay}
-	s, scheme, err := build(name, cfg, oc)
+	s, scheme, err := build(ctx, name, cfg, oc)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +90,17 @@ func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	return r, nil
 }
 
-func build(name string, cfg Config, oc opserver.Config) (s server, scheme string, err error) {
+func build(ctx context.Context, name string, cfg Config, oc opserver.Config) (s server, scheme string, err error) {
 	if cfg.Envelope != "" && name != "ops" {
 		return nil, "", fmt.Errorf("%s has no envelope %q", name, cfg.Envelope)
 	}
+	if cfg.Isolation != "" && name != "spawn" {
+		return nil, "", fmt.Errorf("%s has no isolation %q", name, cfg.Isolation)
+	}
 	switch name {
+	case "spawn":
+		s, err := buildSpawn(ctx, cfg.Isolation)
+		return s, "http", err
 	case "ops":
 		return buildOps(cfg, oc)
 	case "echo":
