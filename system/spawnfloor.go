@@ -11,7 +11,7 @@ import (
 // spawnFloor is what no agent can do without, as an engine: a goroutine and a channel, without a name, a mailbox, a supervisor
 // or a deadline.
 func spawnFloor() engine.Bench {
-	f := &floor{stop: make(chan struct{})}
+	f := &bareGoroutines{stop: make(chan struct{})}
 	return func(_ context.Context, q engine.Question) (engine.Work, error) {
 		n, in, err := parseSpawn(q)
 		if err != nil {
@@ -25,13 +25,13 @@ func spawnFloor() engine.Bench {
 	}
 }
 
-type floor struct {
+type bareGoroutines struct {
 	stop    chan struct{} // receives from as many as live
 	live    int
 	started atomic.Int64
 }
 
-func (f *floor) keep(n int) {
+func (f *bareGoroutines) keep(n int) {
 	for ; f.live < n; f.live++ {
 		up := make(chan struct{})
 		go func() {
@@ -50,7 +50,7 @@ type floorAsk struct {
 	reply   chan any
 }
 
-func (f *floor) asks(q engine.Question) engine.Work {
+func (f *bareGoroutines) asks(q engine.Question) engine.Work {
 	ask := make(chan floorAsk)
 	go func() {
 		for a := range ask {
@@ -75,7 +75,7 @@ func (f *floor) asks(q engine.Question) engine.Work {
 }
 
 // spawns prepares calls that start n goroutines, each of which says that it runs, is told to stop, and says that it has.
-func (f *floor) spawns(q engine.Question, n int) engine.Work {
+func (f *bareGoroutines) spawns(q engine.Question, n int) engine.Work {
 	before := f.started.Load()
 	children := make([][]chan struct{}, q.Callers)
 	return engine.Work{
