@@ -29,7 +29,7 @@ func systems() []string {
 type serveCmd struct {
 	System    string        `arg:"" help:"Which: ${systems}." enum:"${systems}"`
 	Envelope  string        `help:"How ops is served: rest, rest-h2c, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
-	Isolation string        `help:"Where the children of spawn run: goroutine, warm or cold." default:"" placeholder:"LEVEL"`
+	Isolation string        `help:"Where the children of spawn run: goroutine, inline, warm or cold." default:"" placeholder:"LEVEL"`
 	Addr      string        `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
 	Unix      string        `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
 	Cert      string        `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`

@@ -58,7 +58,7 @@ func clientText(kind string) string {
 
 // drivers are all that a manifest may name.
 func drivers() []string {
-	out := []string{"stdio"}
+	out := []string{"stdio", "engine"}
 	for name := range guestDrivers("") {
 		out = append(out, name)
 	}

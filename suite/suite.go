@@ -29,6 +29,7 @@ func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
 		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, nil},
+		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, nil},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,9 +16,9 @@ import (
 	"toll/wire/engine"
 )
 
-// Isolations returns where the children of the system spawn can run: in its process, in a worker process that is kept warm, in
-// one that is started for them.
-func Isolations() []string { return []string{"goroutine", "warm", "cold"} }
+// Isolations returns where the children of the system spawn can run: in its process, there by agents that promise not to
+// block, in a worker process that is kept warm, in one that is started for them.
+func Isolations() []string { return []string{"goroutine", "inline", "warm", "cold"} }
 
 // warmWorkers is how many processes are kept started for the isolation warm.
 const warmWorkers = 8
@@ -29,21 +30,20 @@ func Worker(ctx context.Context) error {
 
 // buildSpawn makes the server that spawns on request.
 func buildSpawn(ctx context.Context, isolation string) (*agent.SpawnServer, error) {
-	class := childClass(false, new(atomic.Int64))
-	if isolation == "" || isolation == "goroutine" {
+	class := childClass(isolation == "inline", new(atomic.Int64))
+	if isolation == "" || isolation == "goroutine" || isolation == "inline" {
 		return agent.NewSpawnServer(class, nil)
+	}
+	if !slices.Contains(Isolations(), isolation) {
+		return nil, fmt.Errorf("isolation %q: want one of %s", isolation, strings.Join(Isolations(), ", "))
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("our own binary: %w", err)
 	}
 	ps := &agent.Processes{Command: []string{self, "serve", "agent-worker"}}
-	switch isolation {
-	case "warm":
+	if isolation == "warm" {
 		ps.Warm = warmWorkers
-	case "cold":
-	default:
-		return nil, fmt.Errorf("isolation %q: want one of %s", isolation, strings.Join(Isolations(), ", "))
 	}
 	if err := ps.Fill(ctx); err != nil {
 		return nil, errors.Join(err, ps.Close())

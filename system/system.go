@@ -64,16 +64,16 @@ func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 		return startBus(ctx, name, cfg)
 	}
 	oc := opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxBody: cfg.MaxBody, Reply: cfg.Reply, Delay: cfg.Delay}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	s, scheme, err := build(ctx, name, cfg, oc)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	l, err := opserver.Listen(oc)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, errors.Join(err, s.Shutdown(ctx)))
 	}
 	if cfg.TLS != nil && cfg.PostQuantum {
 		cfg.TLS = opserver.PostQuantum(cfg.TLS)

@@ -43,9 +43,10 @@ func connect(t *testing.T, addr, scheme string) net.Conn {
 func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
 	const request = "POST /v1/note HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":314}"
 	want := map[string]struct{ scheme, reply string }{
-		"ops":  {"http", `{"id":314,"note":"","status":"done","owner":"toll"}`},
-		"echo": {"tcp", `{"id":314}`},
-		"null": {"http", "canned"},
+		"ops":   {"http", `{"id":314,"note":"","status":"done","owner":"toll"}`},
+		"echo":  {"tcp", `{"id":314}`},
+		"null":  {"http", "canned"},
+		"spawn": {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
 	}
 	if len(want) != len(system.Names()) {
 		t.Errorf("systems %v, want %d", system.Names(), len(want))
@@ -85,10 +86,12 @@ func TestStartRefuses(t *testing.T) {
 		cfg  system.Config
 		want string
 	}{
-		{t.Context(), "rest", system.Config{}, `system "rest": want one of ops, echo, null`},
-		{t.Context(), "ops", system.Config{Envelope: "soap"}, `envelope "soap": want one of rest, rest-raw, zap-http, zap-rpc, every`},
+		{t.Context(), "rest", system.Config{}, `system "rest": want one of ` + strings.Join(system.Names(), ", ")},
+		{t.Context(), "ops", system.Config{Envelope: "soap"}, `envelope "soap": want one of ` + strings.Join(system.Envelopes(), ", ")},
 		{t.Context(), "echo", system.Config{Envelope: "rest"}, `echo has no envelope "rest"`},
 		{t.Context(), "ops", system.Config{Addr: "x"}, "ops: listen: address x: missing port in address"},
+		{t.Context(), "ops", system.Config{Isolation: "warm"}, `ops has no isolation "warm"`},
+		{t.Context(), "spawn", system.Config{Isolation: "vm"}, `isolation "vm": want one of goroutine, inline, warm, cold`},
 		{ended, "ops", system.Config{}, "context canceled"},
 	} {
 		_, err := system.Start(tt.ctx, tt.name, tt.cfg)

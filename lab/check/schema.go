@@ -96,7 +96,10 @@ func vocabularies() map[string]vocabulary {
 			words("tcp unix"),
 		},
 		"gateway": {pattern(`echo|empty|fib/(10|20|30)`), words("toll nethttp null"), words("plain mtls")},
-		"spawn":   {pattern(`spawn/(1|16|256)|ask`), words("toll-goroutine process-warm process-cold no-op floor suture null"), words("inproc http")},
+		"spawn": {
+			pattern(`spawn/(1|16|256)(@[1-9][0-9]*k)?|ask(@[1-9][0-9]*k)?`),
+			words("toll-goroutine toll-inline process-warm process-cold no-op floor suture null"), words("inproc http http-new"),
+		},
 		"bus": {
 			pattern(`rtt/(128B|4KiB)`),
 			words("inproc direct direct-mailbox routed nats zmtp zmtp-proxy libzmq nats-go grpc floor null"), nil,
