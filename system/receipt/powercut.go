@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 )
 
 // PowerCuts says how to simulate power cuts.
@@ -59,7 +60,7 @@ func (p PowerCuts) Run(ctx context.Context) (*CrashReport, error) {
 			return report, err
 		}
 		d := &drill{rand: rnd, report: report, disk: newSimDisk(rnd), held: make(map[int]Receipt), epochs: make(map[int64]bool)}
-		d.disk.skip = p.skip
+		d.disk.skip, d.sidecar = p.skip, rnd.IntN(4) == 0
 		d.newKey()
 		for range min(livesOfADisk, p.Cuts-report.Crashes) {
 			if err := d.life(ctx); err != nil {
@@ -82,7 +83,9 @@ type drill struct {
 	disk   *simDisk
 	keys   []Key // the last one signs
 	next   int   // number of the next new request
-	epochs map[int64]bool
+	// sidecar has a signer with a memory of its own, on the same disk, make all signatures.
+	sidecar bool
+	epochs  map[int64]bool
 
 	mu   sync.Mutex
 	held map[int]Receipt // by the request's number; an empty one is a ticket
@@ -106,6 +109,31 @@ func (d *drill) config() Config {
 	}
 }
 
+// open opens a gateway on the disk, and its sidecar if it has one.
+func (d *drill) open() (gw *Gateway, closeAll func() error, err error) {
+	cfg := d.config()
+	if !d.sidecar {
+		if gw, err = Open(cfg); err != nil {
+			return nil, nil, err
+		}
+		return gw, gw.Close, nil
+	}
+	s, err := NewSidecar(SidecarConfig{Name: cfg.Name, Key: cfg.Key, Dir: "/guard", files: d.disk})
+	if err != nil {
+		return nil, nil, err
+	}
+	// In this process a notary does not wait for anything; the timeout only bounds how long Close tries without power.
+	cfg.Mode, cfg.Notary, cfg.Key, cfg.Timeout = Sidecar, s, PublicKey(cfg.Key.Public), drillTimeout/10
+	if gw, err = Open(cfg); err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return gw, func() error { return errors.Join(gw.Close(), s.Close()) }, nil
+}
+
+// drillTimeout bounds what waits for a sidecar that has no power.
+const drillTimeout = 200 * time.Millisecond
+
 // drillArrival is a request by its number.
 func drillArrival(n int) Arrival {
 	sum := sha256.Sum256(fmt.Append(nil, "request ", n))
@@ -115,21 +143,21 @@ func drillArrival(n int) Arrival {
 // life opens a gateway on the disk, lets callers sign until the power goes, and looks for what they hold.
 func (d *drill) life(ctx context.Context) error {
 	d.disk.left = d.rand.IntN(60)
-	cfg := d.config()
-	gw, err := Open(cfg)
+	gw, closeAll, err := d.open()
 	if err == nil {
-		d.callers(ctx, gw)
-		gw.Close() // the power is gone: it can only fail
+		powered, cancel := context.WithCancel(ctx)
+		d.disk.gone = cancel
+		d.callers(powered, gw)
+		cancel()
+		closeAll() // the power is gone: it can only fail
 	} else if !errors.Is(err, errPower) {
 		d.report.note(&d.report.Lost, "the log could not be opened: %v", err)
 		return nil
 	}
-	if d.rand.IntN(6) == 0 {
+	if d.rand.IntN(6) == 0 && !d.sidecar {
 		d.disk = d.disk.cut()
 		d.disk.left = d.rand.IntN(25)
-		if err := d.rotate(); err != nil {
-			return err
-		}
+		d.rotate()
 	}
 	for kind, n := range d.disk.syncs {
 		d.report.Syncs[kind] += n
@@ -190,29 +218,30 @@ func (d *drill) hold(n int, r Receipt) {
 }
 
 // rotate hands over to a new key while the power may go. Whether it was done, the log tells.
-func (d *drill) rotate() error {
+func (d *drill) rotate() {
 	old := d.key()
 	cfg := d.config()
 	d.newKey()
 	if _, err := Rotate(cfg, d.key()); err == nil {
 		d.report.Rotations++
-		return nil
+		return
 	} else if !errors.Is(err, errPower) {
-		return err
+		d.report.note(&d.report.Lost, "the key could not be handed over: %v", err)
+		return
 	}
 	d.disk = d.disk.cut()
 	cfg = d.config()
 	cfg.Key, cfg.files = old, d.disk
 	if _, err := Rotate(cfg, d.key()); err != nil { // finishes it, or makes it
-		return fmt.Errorf("after a rotation that the power broke off: %w", err)
+		d.report.note(&d.report.Lost, "a hand-over of the key that the power broke off could not be finished: %v", err)
+		return
 	}
 	d.report.Rotations++
-	return nil
 }
 
 // audit opens the log with the power on and asks for everything that is held.
 func (d *drill) audit(ctx context.Context) error {
-	gw, err := Open(d.config())
+	gw, closeAll, err := d.open()
 	if err != nil {
 		d.report.note(&d.report.Lost, "after the cut the log could not be opened: %v", err)
 		return nil
@@ -230,7 +259,7 @@ func (d *drill) audit(ctx context.Context) error {
 	for n, r := range d.held {
 		d.look(ctx, gw, n, r)
 	}
-	if err := gw.Close(); err != nil {
+	if err := closeAll(); err != nil {
 		return err
 	}
 	view, err := readLog(d.disk, "/log")
@@ -257,7 +286,9 @@ func (d *drill) look(ctx context.Context, gw *Gateway, n int, held Receipt) {
 		delete(d.held, n)
 		return
 	}
-	r, err := ticket.Wait(ctx)
+	limited, cancel := context.WithTimeout(ctx, 50*drillTimeout)
+	defer cancel()
+	r, err := ticket.Wait(limited)
 	switch {
 	case err != nil:
 		d.report.note(&d.report.Lost, "request %d was acknowledged: %v", n, err)

@@ -23,6 +23,7 @@ type simDisk struct {
 	skip    string              // a kind of sync that does nothing: what a log without it would lose
 	syncs   map[string]int      // that were asked for, by kind
 	locked  map[string]bool
+	gone    func() // called when the power goes; nil for nobody
 }
 
 // A simFile is a file's bytes, or a folder.
@@ -91,6 +92,9 @@ func keysOf(m map[string]*simFile) func(func(string) bool) {
 // operate counts one operation and says whether the power is there for it. The caller holds mu.
 func (d *simDisk) operate() error {
 	if d.left == 0 {
+		if d.gone != nil {
+			d.gone()
+		}
 		return errPower
 	}
 	if d.left > 0 {
