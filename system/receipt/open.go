@@ -254,7 +254,7 @@ func (r *reading) follow() error {
 	case gw.cfg.next != nil && e.Type == typeRotate && e.KID == gw.cfg.Key.KID && kid == gw.cfg.next.KID:
 		gw.rotated = r.last
 	case kid != gw.cfg.Key.KID:
-		return fmt.Errorf("the log's key is %s, the one given %s; hand over with `toll receipt rotate`", kid, gw.cfg.Key.KID)
+		return fmt.Errorf("the log's key is %s, the one given %s; hand over with `toll receipt keys rotate`", kid, gw.cfg.Key.KID)
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (gw *Gateway) replay(unsigned []*group) error {
 		switch {
 		case g == gw.rotated: // Rotate signs it
 		case g.form == formRotation:
-			return fmt.Errorf("the rotation at seq %d lacks its signatures; finish it with `toll receipt rotate`", g.before.size)
+			return fmt.Errorf("the rotation at seq %d lacks its signatures; finish it with `toll receipt keys rotate`", g.before.size)
 		case g.form == formSingle && gw.cfg.Key.Signer == nil:
 			return fmt.Errorf("seq %d to %d wait for single signatures, which a notary does not make; open the log once with the key in mode %s",
 				g.before.size, g.size()-1, Sync)
