@@ -59,6 +59,7 @@ type grammar struct {
 	Report    reportCmd    `cmd:"" help:"Render a result as text, Markdown or CSV."`
 	View      viewCmd      `cmd:"" help:"Show a folder of results in a browser: list, trends, reports, comparisons, runs that go on."`
 	Result    resultCmd    `cmd:"" help:"Check a result document."`
+	Receipt   receiptCmd   `cmd:"" help:"Sign, serve, verify and audit receipts of arriving requests."`
 	List      listCmd      `cmd:"" help:"List the benchmarks, their cases and contenders."`
 	Doctor    doctorCmd    `cmd:"" help:"Try what this machine can show, and say which difference is too small."`
 	Env       envCmd       `cmd:"" help:"Show what toll can see of this machine."`

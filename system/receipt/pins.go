@@ -37,6 +37,9 @@ func PinOf(public ed25519.PublicKey) Pin {
 	return Pin{KTY: "OKP", CRV: algorithm, X: base64.RawURLEncoding.EncodeToString(public), KID: KID(public), public: public}
 }
 
+// Public is the key itself.
+func (p Pin) Public() ed25519.PublicKey { return p.public }
+
 // maxPins bounds a file of pins: bytes.
 const maxPins = 1 << 20
 
