@@ -161,14 +161,18 @@ func (d *draft) stage() (*Staged, error) {
 		d.self = d.ch.tree.free()
 	}
 	keys, commitSecret := d.ch.tree.holds(d.e.keys), d.s.zero
-	if d.ch.needsPath || !d.o.NoPath || d.sender.Type == SenderNewMemberCommit {
+	if d.ch.needsPath && !c.lax || !d.o.NoPath || d.sender.Type == SenderNewMemberCommit {
 		if keys, commitSecret, err = d.makePath(keys, commit); err != nil {
+			return nil, err
+		}
+		if err := d.e.checkCommitter(c, d.sender, d.ch, d.leaf); err != nil {
 			return nil, err
 		}
 	}
 	if err := c.members(d.ch.tree, d.ch.extensions, d.ch.fresh(d.self, d.path != nil)); err != nil {
 		return nil, refuseFor(ErrProposals, err, "after they are applied")
 	}
+	d.config.forged("commit", commit)
 	psk, err := pskSecret(d.s, d.ch.psks, d.psk)
 	if err != nil {
 		return nil, err
@@ -179,6 +183,7 @@ func (d *draft) stage() (*Staged, error) {
 	next, joiner, member := d.e.follow(d.ch, d.self, keys, &d.a, d.init, commitSecret, psk, d.config.window())
 	next.confirm()
 	d.a.auth.confirmation = next.confirmation
+	d.config.forged("authenticated", &d.a)
 	st := &Staged{base: d.e, next: next, Sender: d.sender, Data: d.o.Data, Added: d.ch.added, Updated: d.ch.updated, Removed: d.ch.removed, ReInit: d.ch.reinit}
 	if err := next.decodeExtensions(); err != nil {
 		return nil, err

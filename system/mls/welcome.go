@@ -7,7 +7,7 @@ import (
 
 // welcome makes the Welcome for all that a commit adds (§12.4.3.1).
 func (d *draft) welcome(next *epoch, joiner, member []byte) ([]byte, error) {
-	info, err := next.groupInfo(d.config.Identity.signer, !d.o.OmitTree, false)
+	info, err := next.groupInfo(d.config, !d.o.OmitTree, false)
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +32,7 @@ func (d *draft) welcome(next *epoch, joiner, member []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.config.forged("secrets", &secrets)
 		buf = secrets.append(buf[:0])
 		ct, err := d.s.seal(to, sealInfo, buf)
 		if err != nil {
@@ -40,15 +41,20 @@ func (d *draft) welcome(next *epoch, joiner, member []byte) ([]byte, error) {
 		w.secrets[i] = encryptedSecrets{ref: d.ch.packages[i].ref(d.s), secrets: ct}
 	}
 	clear(buf)
+	d.config.forged("welcome", w)
 	return (&message{wire: wireWelcome, welcome: w}).append(nil), nil
 }
 
 // groupInfo describes an epoch to those outside it, signed.
-func (e *epoch) groupInfo(key *signer, withTree, withKey bool) (*groupInfo, error) {
-	s := e.tree.s
+func (e *epoch) groupInfo(c *Config, withTree, withKey bool) (*groupInfo, error) {
+	s, t := e.tree.s, e.tree
 	g := &groupInfo{context: e.context, confirmation: e.confirmation, signer: e.self}
+	c.forged("tree", &t)
+	if t != e.tree {
+		g.context.treeHash = t.hash()
+	}
 	if withTree {
-		g.extensions = append(g.extensions, Extension{RatchetTree, e.tree.append(nil)})
+		g.extensions = append(g.extensions, Extension{RatchetTree, t.append(nil)})
 	}
 	if withKey {
 		k, err := s.deriveKeyPair(e.secrets.external)
@@ -57,8 +63,9 @@ func (e *epoch) groupInfo(key *signer, withTree, withKey bool) (*groupInfo, erro
 		}
 		g.extensions = append(g.extensions, Extension{ExternalPub, appendVector(nil, k.PublicKey().Bytes())})
 	}
+	c.forged("info", g)
 	var err error
-	g.signature, err = s.sign(key, "GroupInfoTBS", g.appendTBS(make([]byte, 0, 1024)))
+	g.signature, err = s.sign(c.Identity.signer, "GroupInfoTBS", g.appendTBS(make([]byte, 0, 1024)))
 	return g, err
 }
 
@@ -67,7 +74,7 @@ func (g *Group) GroupInfo(withTree bool) ([]byte, error) {
 	if err := g.Active(); err != nil {
 		return nil, err
 	}
-	info, err := g.epoch.groupInfo(g.config.Identity.signer, withTree, true)
+	info, err := g.epoch.groupInfo(&g.config, withTree, true)
 	if err != nil {
 		return nil, err
 	}
