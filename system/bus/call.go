@@ -10,6 +10,7 @@ import (
 	"toll/wire/envelope"
 	"toll/wire/frame"
 	"toll/wire/mux"
+	"toll/wire/zmtp"
 )
 
 // A Call is one request and what becomes of it. It may be used again; then Answer's memory is.
@@ -70,7 +71,7 @@ func (c *Call) outcome(err error) error {
 		return c.fail(envelope.Cancelled, err)
 	case errors.Is(err, mux.ErrBusy):
 		return c.fail(envelope.MailboxFull, err)
-	case errors.Is(err, mux.ErrTooLong), errors.Is(err, frame.ErrTooLong):
+	case errors.Is(err, mux.ErrTooLong), errors.Is(err, frame.ErrTooLong), errors.Is(err, zmtp.ErrTooLong):
 		return c.fail(envelope.Failed, err)
 	}
 	return c.fail(envelope.Unreachable, err)
@@ -91,14 +92,23 @@ type Link interface {
 	Close() error
 }
 
-// A clock counts microseconds since a moment that means nothing, and does not know of changes of the wall clock.
-type clock struct{ base time.Time }
+// A clock counts microseconds from the wall clock's time at our start on, but does not follow its changes. Two processes'
+// clocks differ by what their wall clocks did then, which links measure.
+type clock struct {
+	base   time.Time
+	origin int64
+}
 
-func newClock() *clock { return &clock{base: time.Now().Add(-time.Second)} }
+func newClock() *clock {
+	now := time.Now()
+	return &clock{now, now.UnixMicro()}
+}
 
-func (c *clock) now() int64              { return time.Since(c.base).Microseconds() }
-func (c *clock) at(t time.Time) int64    { return t.Sub(c.base).Microseconds() }
-func (c *clock) time(at int64) time.Time { return c.base.Add(time.Duration(at) * time.Microsecond) }
+func (c *clock) now() int64           { return c.origin + time.Since(c.base).Microseconds() }
+func (c *clock) at(t time.Time) int64 { return c.origin + t.Sub(c.base).Microseconds() }
+func (c *clock) time(at int64) time.Time {
+	return c.base.Add(time.Duration(at-c.origin) * time.Microsecond)
+}
 
 // Operations that a process answers for itself. Names below the prefix are reserved.
 const (

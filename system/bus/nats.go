@@ -102,6 +102,9 @@ func (n *NATS) lost(err error) {
 	n.pending.fail(fmt.Errorf("the NATS server is gone: %w", err), false)
 }
 
+// nobody is the detail of a call that no process was there to take.
+const nobody = "nobody listens there"
+
 // noResponders is the status with which the server answers for a subject that nobody listens to.
 const noResponders = "503"
 
@@ -109,7 +112,7 @@ func (n *NATS) reply(m *nats.Msg) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
 		id, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, n.inbox), 36, 32)
 		if err == nil {
-			n.pending.refuse(uint32(id), envelope.Unreachable, "nobody listens there")
+			n.pending.refuse(uint32(id), envelope.NotFound, nobody)
 		}
 		return
 	}
@@ -191,7 +194,7 @@ func (l *Subject) Call(ctx context.Context, c *Call) error {
 		return err
 	}
 	err := c.outcome(l.call(ctx, c))
-	if errors.Is(err, envelope.Unreachable) {
+	if c.code == envelope.NotFound && c.detail == nobody {
 		l.Close() // what answers there next may have another clock
 	}
 	return err

@@ -89,7 +89,7 @@ func (r *Responder) answerOnce(dst []byte, q *Request) ([]byte, error) {
 	}
 	if mine {
 		at := len(dst)
-		out, err := r.run(dst, q)
+		out, err := r.run(dst, q, r.handle)
 		var body []byte
 		if err == nil {
 			body, _, _, _ = frame.ParseReply(out[at:])

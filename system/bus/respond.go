@@ -87,6 +87,8 @@ type Responder struct {
 	owns   atomic.Pointer[func(name []byte, epoch uint64) error]
 	once   *answers
 
+	process atomic.Pointer[Handler] // answers what is for the process and not for an agent
+
 	requests sync.Pool // of *Request
 
 	answered, failed, expired, stale, repeated, malformed, panics, oversized, told, running atomic.Int64
@@ -126,7 +128,13 @@ func (r *Responder) respond(dst, b []byte) ([]byte, error) {
 		return frame.AppendReply(dst, q.ID, r.appendProbe(nil)), nil
 	}
 	at := len(dst)
-	out, err := r.answer(dst, q)
+	var out []byte
+	var err error
+	if process := r.process.Load(); process != nil && len(q.To) == 0 {
+		out, err = r.run(dst, q, *process)
+	} else {
+		out, err = r.answer(dst, q)
+	}
 	if err == nil && len(out)-at > r.cfg.MaxFrame {
 		r.oversized.Add(1)
 		err = fmt.Errorf("the reply has %d bytes, at most %d are sent", len(out)-at, r.cfg.MaxFrame)
@@ -166,11 +174,11 @@ func (r *Responder) answer(dst []byte, q *Request) ([]byte, error) {
 	if q.Key != (frame.Key{}) {
 		return r.answerOnce(dst, q)
 	}
-	return r.run(dst, q)
+	return r.run(dst, q, r.handle)
 }
 
 // run appends the handler's reply as a frame.
-func (r *Responder) run(dst []byte, q *Request) (out []byte, err error) {
+func (r *Responder) run(dst []byte, q *Request, handle Handler) (out []byte, err error) {
 	at := len(dst)
 	r.running.Add(1)
 	defer r.running.Add(-1)
@@ -182,7 +190,7 @@ func (r *Responder) run(dst []byte, q *Request) (out []byte, err error) {
 	}()
 	dst = frame.OpenReply(dst, q.ID)
 	head := len(dst)
-	if out, err = r.handle(dst, q); err == nil && len(out) < head {
+	if out, err = handle(dst, q); err == nil && len(out) < head {
 		err = errShort
 	}
 	if err != nil {

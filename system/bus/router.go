@@ -138,21 +138,26 @@ func (x *relayed) Reply(b []byte) error {
 
 // attach makes nc, on which q has come, a worker's.
 func (r *Router) attach(nc net.Conn, q *frame.Received) (kept bool) {
-	names, err := parseNames(q.Body)
+	names, at, err := parseAttach(q.Body)
 	if err != nil {
 		nc.Write(frame.AppendFailure(nil, q.ID, uint8(envelope.Failed), err.Error()))
 		return false
 	}
-	if _, err := nc.Write(frame.AppendReply(nil, q.ID, nil)); err != nil {
-		return false
-	}
+	// What took the worker's clock to come here makes it look behind, until it is asked.
+	offset := at - r.server.responder.clock.now()
+	nc.SetWriteDeadline(time.Now().Add(r.cfg.Write))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return false
 	}
+	// Nobody finds the route, and sends on it, before the answer has left.
+	if _, err := nc.Write(frame.AppendReply(nil, q.ID, nil)); err != nil {
+		return false
+	}
 	conn := mux.New(nc, frame.Framing{Max: r.cfg.MaxFrame}, mux.Config{InFlight: r.cfg.InFlight, WriteTimeout: r.cfg.Write, IdleRead: r.cfg.Heartbeat})
 	r.workers[conn] = true
+	r.add(conn, names, offset)
 	r.wg.Go(func() { r.keep(conn, names) })
 	return true
 }
@@ -168,17 +173,17 @@ func (r *Router) keep(conn *mux.Conn, names []Name) {
 	if err != nil {
 		return
 	}
+	r.mu.Lock()
 	r.add(conn, names, offset)
+	r.mu.Unlock()
 	if r.cfg.Heartbeat > 0 {
 		d.beat.Go(func() { d.heartbeat(r.cfg.Heartbeat) })
 	}
 	<-conn.Done()
 }
 
-// add routes names to a worker, but for those that another has under a higher epoch.
+// add routes names to a worker, but for those that another has under a higher epoch. mu is held.
 func (r *Router) add(conn *mux.Conn, names []Name, offset int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, n := range names {
 		if old, ok := r.routes[n.Name]; !ok || n.Epoch >= old.epoch {
 			r.routes[n.Name] = route{conn, n.Epoch, offset}
@@ -203,7 +208,9 @@ type Name struct {
 	Epoch uint64
 }
 
-func appendNames(dst []byte, names []Name) []byte {
+// appendAttach appends what a worker says to a router: its clock, and its names with their epochs.
+func appendAttach(dst []byte, at int64, names []Name) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
 	for _, n := range names {
 		dst = append(append(dst, byte(len(n.Name))), n.Name...)
 		dst = binary.LittleEndian.AppendUint64(dst, n.Epoch)
@@ -213,16 +220,20 @@ func appendNames(dst []byte, names []Name) []byte {
 
 var errNames = errors.New("bus: a list of names is malformed")
 
-func parseNames(b []byte) (names []Name, err error) {
+func parseAttach(b []byte) (names []Name, at int64, err error) {
+	if len(b) < 8 {
+		return nil, 0, errNames
+	}
+	at, b = int64(binary.LittleEndian.Uint64(b)), b[8:]
 	for len(b) > 0 {
 		n := 1 + int(b[0])
 		if n == 1 || len(b) < n+8 {
-			return nil, errNames
+			return nil, 0, errNames
 		}
 		names = append(names, Name{string(b[1:n]), binary.LittleEndian.Uint64(b[n:])})
 		b = b[n+8:]
 	}
-	return names, nil
+	return names, at, nil
 }
 
 // Attach connects to a router, over TLS unless secure is nil, and answers there for names until ctx ends or the connection
@@ -259,7 +270,7 @@ func (s *Server) Attach(ctx context.Context, addr string, secure *tls.Config, na
 }
 
 func (s *Server) introduce(nc net.Conn, names []Name) error {
-	q := frame.Request{Header: frame.Header{Kind: frame.Ask}, Op: opAttach, Body: appendNames(nil, names)}
+	q := frame.Request{Header: frame.Header{Kind: frame.Ask}, Op: opAttach, Body: appendAttach(nil, s.responder.clock.now(), names)}
 	nc.SetDeadline(time.Now().Add(s.responder.cfg.Write))
 	if _, err := nc.Write(q.Append(nil, 1)); err != nil {
 		return err
