@@ -104,7 +104,7 @@ func startBus(ctx context.Context, name string, cfg Config) (*Running, error) {
 	}
 	switch cfg.Carrier {
 	case Direct, DirectMailbox, ZMTP:
-		return listenWorker(cfg)
+		return listenWorker(ctx, cfg)
 	case Routed, NATS, NATSGo, ZMTPProxy:
 		return connectWorker(ctx, cfg)
 	}
@@ -112,8 +112,11 @@ func startBus(ctx context.Context, name string, cfg Config) (*Running, error) {
 }
 
 // listenWorker starts a worker that callers connect to.
-func listenWorker(cfg Config) (*Running, error) {
-	handler, quick, end := handlerOf(cfg.Carrier)
+func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
+	handler, end, err := handlerOf(ctx, cfg.Carrier)
+	if err != nil {
+		return nil, err
+	}
 	l, err := opserver.Listen(opserver.Config{Addr: cfg.Addr, Unix: cfg.Unix, MaxConns: 1 << 14})
 	if err != nil {
 		return nil, fmt.Errorf("bus-worker: %w", err)
@@ -121,13 +124,13 @@ func listenWorker(cfg Config) (*Running, error) {
 	addr := address("tcp", l.Addr())
 	r := bus.NewResponder(handler, bus.Config{})
 	if cfg.Carrier == ZMTP {
-		s, err := bus.NewZMTPServer(r, quick, nil)
+		s, err := bus.NewZMTPServer(r, true, nil)
 		if err == nil {
 			err = s.Serve(l)
 		}
 		return running(addr, newService(s.Shutdown)), err
 	}
-	s := bus.NewServer(r, quick)
+	s := bus.NewServer(r, true)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Serve(l) })
 	return running(addr, newService(func(ctx context.Context) error {

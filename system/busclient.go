@@ -120,7 +120,7 @@ func (b *BusClient) open(ctx context.Context) (caller, error) {
 	case NATSGo:
 		b.more, err = b.openNATSGo()
 	case Inproc:
-		b.more, err = b.openInproc()
+		b.more, err = b.openInproc(ctx)
 	default:
 		b.more, err = b.openLink(ctx)
 	}
