@@ -31,8 +31,15 @@ type Announced struct {
 	wg    sync.WaitGroup
 
 	mu    sync.Mutex
-	peers map[string]time.Time // guarded by mu: addresses, with when they were last heard of; zero for those given
-	names map[string]heard     // guarded by mu
+	peers map[string]peer  // guarded by mu: by address
+	names map[string]heard // guarded by mu
+}
+
+// A peer is another node's address. What was only heard of is asked, but not told on: else the dead would live for ever.
+type peer struct {
+	given bool      // by the configuration: never forgotten
+	heard time.Time // when it last spoke to us or answered
+	since time.Time // when it was first heard of
 }
 
 type heard struct {
@@ -48,9 +55,9 @@ func NewAnnounced(self Owner, peers []string, every time.Duration, r *Responder,
 	if every <= 0 {
 		every = time.Second
 	}
-	a := &Announced{self: self, every: every, link: link, peers: make(map[string]time.Time), names: make(map[string]heard)}
+	a := &Announced{self: self, every: every, link: link, peers: make(map[string]peer), names: make(map[string]heard)}
 	for _, p := range peers {
-		a.peers[p] = time.Time{}
+		a.peers[p] = peer{given: true}
 	}
 	a.ctx, a.end = context.WithCancel(context.Background())
 	h := Handler(a.handle)
@@ -70,16 +77,37 @@ func (a *Announced) Close() error {
 func (a *Announced) handle(dst []byte, q *Request) ([]byte, error) {
 	switch string(q.Op) {
 	case opAnnounce:
-		owners, err := parseOwners(q.Body)
+		owners, met, err := parseOwners(q.Body)
 		if err != nil {
 			return dst, err
 		}
+		a.meet(string(q.From), met)
 		a.merge(owners)
 		return dst, nil
 	case opQuery:
 		return a.appendKnown(dst), nil
 	}
 	return dst, &envelope.Failure{Code: envelope.NotFound, Detail: fmt.Sprintf("operation %.40q is none of the bus", q.Op)}
+}
+
+// meet notes that the node at from lives, and the addresses that it tells on.
+func (a *Announced) meet(from string, met []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	for i, addr := range append([]string{from}, met...) {
+		p, ok := a.peers[addr]
+		if addr == "" || !ok && len(a.peers) >= maxKnown {
+			continue
+		}
+		if !ok {
+			p.since = now
+		}
+		if i == 0 {
+			p.heard = now
+		}
+		a.peers[addr] = p
+	}
 }
 
 // merge takes what another node says. Names of ours that another has under a higher epoch are lost.
@@ -90,9 +118,6 @@ func (a *Announced) merge(owners map[string]Owner) {
 	for name, o := range owners {
 		if o.Node == a.self.Node {
 			continue
-		}
-		if _, ok := a.peers[o.Addr]; ok || len(a.peers) < maxKnown {
-			a.peers[o.Addr] = now
 		}
 		have, ok := a.names[name]
 		if ok && !better(o, have.owner) && (have.until.IsZero() || have.until.After(now)) {
@@ -139,7 +164,9 @@ func (a *Announced) loop() {
 func (a *Announced) each(ctx context.Context, f func(ctx context.Context, l Link)) {
 	a.mu.Lock()
 	now := time.Now()
-	maps.DeleteFunc(a.peers, func(_ string, at time.Time) bool { return !at.IsZero() && now.Sub(at) > 30*a.every })
+	maps.DeleteFunc(a.peers, func(_ string, p peer) bool {
+		return !p.given && now.Sub(p.heard) > 30*a.every && now.Sub(p.since) > 30*a.every
+	})
 	peers := make([]string, 0, len(a.peers))
 	for p := range a.peers {
 		if p != a.self.Addr {
@@ -161,10 +188,22 @@ func (a *Announced) each(ctx context.Context, f func(ctx context.Context, l Link
 }
 
 func (a *Announced) announce() {
-	body := appendOwners(nil, a.ours())
+	body := appendOwners(nil, a.ours(), a.alive())
 	a.each(a.ctx, func(ctx context.Context, l Link) {
-		l.Tell(ctx, &frame.Request{Header: frame.Header{Kind: frame.Tell}, Op: opAnnounce, Body: body})
+		l.Tell(ctx, &frame.Request{Header: frame.Header{Kind: frame.Tell}, From: a.self.Addr, Op: opAnnounce, Body: body})
 	})
+}
+
+// alive are the addresses of those that have lately spoken to us.
+func (a *Announced) alive() (addrs []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for addr, p := range a.peers {
+		if time.Since(p.heard) < 3*a.every {
+			addrs = append(addrs, addr)
+		}
+	}
+	return addrs
 }
 
 func (a *Announced) query(ctx context.Context) {
@@ -173,7 +212,8 @@ func (a *Announced) query(ctx context.Context) {
 		if l.Call(ctx, c) != nil {
 			return
 		}
-		if owners, err := parseOwners(c.Answer); err == nil {
+		if owners, met, err := parseOwners(c.Answer); err == nil {
+			a.meet("", met)
 			a.merge(owners)
 		}
 	})
@@ -192,6 +232,7 @@ func (a *Announced) ours() map[string]Owner {
 }
 
 func (a *Announced) appendKnown(dst []byte) []byte {
+	alive := a.alive()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out, now := make(map[string]Owner), time.Now()
@@ -200,7 +241,7 @@ func (a *Announced) appendKnown(dst []byte) []byte {
 			out[name] = h.owner
 		}
 	}
-	return appendOwners(dst, out)
+	return appendOwners(dst, out, alive)
 }
 
 // Claim asks the others and makes o the owner under an epoch above all that are known.
@@ -249,36 +290,47 @@ func (a *Announced) Lookup(ctx context.Context, name string, fresh bool) (Owner,
 	}
 }
 
-// appendOwners appends names with their owners: lengths in a byte, epochs in eight.
-func appendOwners(dst []byte, owners map[string]Owner) []byte {
-	for name, o := range owners {
+// appendOwners appends names with their owners, and the addresses of other nodes, which stand without a name: lengths in a
+// byte, epochs in eight.
+func appendOwners(dst []byte, owners map[string]Owner, met []string) []byte {
+	add := func(name string, o Owner) {
 		if max(len(name), len(o.Node), len(o.Addr)) > frame.MaxName {
-			continue
+			return
 		}
 		for _, text := range [...]string{name, o.Node, o.Addr} {
 			dst = append(append(dst, byte(len(text))), text...)
 		}
 		dst = binary.LittleEndian.AppendUint64(dst, o.Epoch)
 	}
+	for name, o := range owners {
+		add(name, o)
+	}
+	for _, addr := range met {
+		add("", Owner{Addr: addr})
+	}
 	return dst
 }
 
-func parseOwners(b []byte) (map[string]Owner, error) {
-	out := make(map[string]Owner)
+func parseOwners(b []byte) (owners map[string]Owner, met []string, err error) {
+	owners = make(map[string]Owner)
 	for len(b) > 0 {
 		var text [3]string
 		for i := range text {
 			if len(b) == 0 || len(b) < 1+int(b[0]) {
-				return nil, errNames
+				return nil, nil, errNames
 			}
 			n := 1 + int(b[0])
 			text[i], b = string(b[1:n]), b[n:]
 		}
-		if len(b) < 8 || text[0] == "" || text[1] == "" {
-			return nil, errNames
+		if len(b) < 8 || text[0] != "" && text[1] == "" || text[0] == "" && text[2] == "" {
+			return nil, nil, errNames
 		}
-		out[text[0]] = Owner{Node: text[1], Addr: text[2], Epoch: binary.LittleEndian.Uint64(b)}
+		if text[0] == "" {
+			met = append(met, text[2])
+		} else {
+			owners[text[0]] = Owner{Node: text[1], Addr: text[2], Epoch: binary.LittleEndian.Uint64(b)}
+		}
 		b = b[8:]
 	}
-	return out, nil
+	return owners, met, nil
 }

@@ -345,6 +345,7 @@ func (n *Node) link(ctx context.Context, o Owner) (Link, error) {
 func (n *Node) dial(ctx context.Context, o Owner, d *dialling) {
 	d.link, d.err = n.cfg.Dial(ctx, o)
 	if d.err != nil {
+		d.link = nil // it may be an interface that holds a nil pointer
 		n.drop(o.Addr, d)
 	}
 	close(d.ready)

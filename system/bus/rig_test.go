@@ -22,8 +22,7 @@ type way struct {
 	in, out  string // of a proxy
 	router   string
 	path     string
-	serial   int
-	stopping []func()
+	listener net.Listener // reserved
 }
 
 // ways returns every way; each with what stands in the middle started.
@@ -217,4 +216,23 @@ func (w *way) link(addr string) bus.Link {
 
 func newCall(to, body string) *bus.Call {
 	return &bus.Call{Request: frame.Request{To: to, From: "test", Op: "op", Body: []byte(body)}}
+}
+
+// reserve returns an address to be served at by serveAt.
+func (w *way) reserve() string {
+	l := listener(w.t)
+	addr := "tcp://" + l.Addr().String()
+	w.listener = l
+	return addr
+}
+
+// serveAt has r answer directly at the address that was reserved last.
+func (w *way) serveAt(addr string, r *bus.Responder) served {
+	s, l := bus.NewServer(r, false), w.listener
+	var once sync.Once
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Serve(l) })
+	stop := func() { once.Do(func() { shutdown(w.t, s.Shutdown); wg.Wait() }) }
+	w.t.Cleanup(stop)
+	return served{addr, stop}
 }
