@@ -79,6 +79,9 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 // exited is thrown by kong's exit hook, so that --help and --version end Main and not the process.
 type exited int
 
+// words are what the grammar's help and enumerations are filled in with.
+func words() kong.Vars { return kong.Vars{"systems": strings.Join(systems(), ",")} }
+
 // Main runs toll with the arguments behind its name and returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	defer func() {
@@ -100,7 +103,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		kong.Exit(func(c int) { panic(exited(c)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
-		kong.Vars{"systems": strings.Join(systems(), ",")},
+		words(),
 	)
 	if err != nil {
 		panic("the command line's grammar: " + err.Error())

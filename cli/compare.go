@@ -26,8 +26,10 @@ func (compareCmd) Help() string {
 	return `Two results can be compared when plan, machine type and hop are the same. Only rounds that took turns can be paired; two runs made one after the other are shown as such, because whatever the machine did in between looks like a difference.
 
   toll compare results/A results/B
-  toll compare results/before results/after --gate 3%      (folders of at least six runs each, made in turns)
-  toll compare results/A --gate 3%                         (contenders of one run against its baseline)
+  toll compare results/before results/after --gate 3%
+  toll compare results/A --gate 3%
+
+The second takes two folders of at least six runs each, made in turns; the third compares the contenders of one run with its baseline.
 
 To compare two commits, let one run interleave them: toll run --vs-commit HEAD~1 --gate 3%
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,22 +26,24 @@ func systems() []string {
 }
 
 type serveCmd struct {
-	System    string        `arg:"" help:"Which: ${systems}." enum:"${systems}"`
-	Envelope  string        `help:"How ops is served: rest, rest-h2c, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
-	Isolation string        `help:"Where the children of spawn run: goroutine, inline, warm or cold." default:"" placeholder:"LEVEL"`
-	Addr      string        `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
-	Unix      string        `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
-	Cert      string        `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	Key       string        `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
-	PQ        bool          `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
-	Carrier   string        `help:"How a bus process is reached: inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
-	At        string        `help:"Where a bus process connects to: a worker, a router, a NATS server, a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
-	Own       bool          `help:"bus: a connection for each caller instead of one for all."`
-	Reply     string        `help:"File with the whole HTTP reply that null gives." placeholder:"FILE" type:"existingfile"`
-	Delay     time.Duration `help:"How long null keeps a core busy before it answers: a known cost to measure." placeholder:"TIME"`
-	MaxBody   int64         `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
+	System   string `arg:"" help:"Which: ${systems}." enum:"${systems}"`
+	Envelope string `help:"How ops is served: rest, rest-h2c, rest-raw, zap-http, zap-rpc, every, mcp, mcp-stateful, mcp-sse, mcp-nethttp or mcp-stdio." default:"" placeholder:"NAME"`
+	Addr     string `help:"Listen on HOST:PORT; without a host, on loopback." placeholder:"HOST:PORT" xor:"where"`
+	Unix     string `help:"Listen on a unix socket instead." placeholder:"PATH" xor:"where"`
+	Cert     string `help:"Serve over TLS with this certificate (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	Key      string `help:"Its key (PEM)." placeholder:"FILE" type:"existingfile" and:"tls"`
+	PQ       bool   `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
+	MaxBody  int64  `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
 
-	MCP mcpFlags `embed:""`
+	MCP   mcpFlags   `embed:""`
+	Bus   busFlags   `embed:""`
+	Null  nullFlags  `embed:""`
+	Spawn spawnFlags `embed:""`
+}
+
+// spawnFlags are those of serve that only spawn has.
+type spawnFlags struct {
+	Isolation string `help:"spawn: where the children run, goroutine, inline, warm or cold." default:"" placeholder:"LEVEL"`
 }
 
 // Help shows how it is used.
@@ -84,38 +85,12 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if c.System == "bus" {
 		return c.busEngine(ctx, s)
 	}
-	cfg := system.Config{Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, Isolation: c.Isolation, MaxBody: c.MaxBody, Carrier: c.Carrier, At: c.At}
-	if c.MaxBody < 0 {
-		return usage("--max-body: %d; want at least 1", c.MaxBody)
-	}
-	var err error
-	if cfg.MCP, err = c.MCP.config(c.Envelope); err != nil {
+	cfg, err := c.config()
+	if err != nil {
 		return err
 	}
 	if c.Envelope == stdio {
 		return c.serveStdio(ctx, s, cfg)
-	}
-	if c.Delay < 0 || c.Delay > time.Second {
-		return usage("--delay %v: want 0 to 1s", c.Delay)
-	}
-	cfg.Delay = c.Delay
-	if c.Reply != "" {
-		data, err := os.ReadFile(c.Reply)
-		if err != nil {
-			return usage("--reply: %w", err)
-		}
-		cfg.Reply = data
-	}
-	if c.PQ && c.Cert == "" {
-		return usage("--pq: needs --cert and --key")
-	}
-	if c.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-		if err != nil {
-			return usage("--cert, --key: %w", err)
-		}
-		cfg.PostQuantum = c.PQ
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
 	}
 	running, err := system.Start(ctx, c.System, cfg)
 	if err != nil {
@@ -134,9 +109,37 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	return nil
 }
 
+// config checks the flags and turns them into what a system is served with.
+func (c *serveCmd) config() (cfg system.Config, err error) {
+	cfg = system.Config{
+		Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, MaxBody: c.MaxBody,
+		Isolation: c.Spawn.Isolation, Carrier: c.Bus.Carrier, At: c.Bus.At, PostQuantum: c.PQ,
+	}
+	if c.MaxBody < 0 {
+		return cfg, usage("--max-body: %d; want at least 1", c.MaxBody)
+	}
+	if cfg.MCP, err = c.MCP.config(c.Envelope); err != nil {
+		return cfg, err
+	}
+	if cfg.Reply, cfg.Delay, err = c.Null.config(); err != nil {
+		return cfg, err
+	}
+	if c.PQ && c.Cert == "" {
+		return cfg, usage("--pq: needs --cert and --key")
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return cfg, usage("--cert, --key: %w", err)
+		}
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	}
+	return cfg, nil
+}
+
 // engine answers questions on stdin until it closes or ctx ends.
 func (c *serveCmd) engine(ctx context.Context, s *streams, bench engine.Bench) error {
-	if c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Envelope != "" || c.Reply != "" {
+	if c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Envelope != "" || c.Null.Reply != "" {
 		return usage("serve %s: it is asked over stdin; --addr, --unix, --cert, --envelope and --reply say nothing to it", c.System)
 	}
 	line := ready{"stdio:", version().Version, c.System, "go", runtime.GOMAXPROCS(0)}

@@ -49,7 +49,7 @@ func (f *mcpFlags) config(envelope string) (system.MCP, error) {
 
 // serveStdio answers MCP on the standard streams, and nothing else is written to stdout.
 func (c *serveCmd) serveStdio(ctx context.Context, s *streams, cfg system.Config) error {
-	if c.System != "ops" || c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Reply != "" {
+	if c.System != "ops" || c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Null.Reply != "" {
 		return usage("--envelope %s: only ops has it, and it listens nowhere: no --addr, --unix, --cert or --reply", stdio)
 	}
 	over := make(chan error, 1)

@@ -11,17 +11,24 @@ import (
 	"toll/system"
 )
 
+// busFlags are those of serve that only the processes of the bus have.
+type busFlags struct {
+	Carrier string `help:"bus: how it is reached, inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
+	At      string `help:"bus: where it connects to, a worker, a router, a NATS server or a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
+	Own     bool   `help:"bus: a connection for each caller instead of one for all."`
+}
+
 // busEngine is the calling process of the bus benchmark. Unless --at says where they are, it starts the processes that it
 // calls: a worker and, where one stands between, a broker.
 func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
-	if !slices.Contains(system.Carriers(), c.Carrier) {
-		return usage("serve bus: --carrier %q: want one of %s", c.Carrier, strings.Join(system.Carriers(), ", "))
+	if !slices.Contains(system.Carriers(), c.Bus.Carrier) {
+		return usage("serve bus: --carrier %q: want one of %s", c.Bus.Carrier, strings.Join(system.Carriers(), ", "))
 	}
 	at, stop, err := c.busProcesses(ctx)
 	if err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve bus: %w", errors.Join(err, stop())))
 	}
-	client := system.NewBusClient(c.Carrier, at, c.Own)
+	client := system.NewBusClient(c.Bus.Carrier, at, c.Bus.Own)
 	err = c.engine(ctx, s, client.Bench)
 	return errors.Join(err, client.Close(), stop())
 }
@@ -36,10 +43,10 @@ func (c *serveCmd) busProcesses(ctx context.Context) (at string, stop func() err
 		}
 		return errors.Join(errs...)
 	}
-	if c.At != "" || c.Carrier == system.Inproc {
-		return c.At, stop, nil
+	if c.Bus.At != "" || c.Bus.Carrier == system.Inproc {
+		return c.Bus.At, stop, nil
 	}
-	for _, args := range system.BusProcesses(c.Carrier) {
+	for _, args := range system.BusProcesses(c.Bus.Carrier) {
 		if at != "" {
 			args = append(args, "--at", at)
 		}
