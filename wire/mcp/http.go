@@ -75,6 +75,10 @@ func (s *Server) Answer(ctx context.Context, h *Head, body []byte, r *Reply) {
 			s.notAllowed(r)
 			return
 		}
+		if h.version != nil && revisionOf(h.version) == 0 {
+			r.refuse(nil, unsupportedVersion(h.version), rev20251125)
+			return
+		}
 		one, e := s.session(h)
 		if e != nil {
 			r.refuse(nil, e, rev20251125)

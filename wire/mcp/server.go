@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -216,6 +215,3 @@ func (s *Server) change(what changes, f func(c *catalog) error) error {
 	s.sessions.changed(what)
 	return nil
 }
-
-// errClosed ends what waits when the server is closed.
-var errClosed = errors.New("the server has been closed")

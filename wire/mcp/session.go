@@ -138,13 +138,6 @@ func (ss *sessions) close() {
 	}
 }
 
-// count returns how many sessions are open.
-func (ss *sessions) count() int {
-	ss.mu.RLock()
-	defer ss.mu.RUnlock()
-	return len(ss.open)
-}
-
 func (ss *sessions) each(f func(one *session)) {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
