@@ -132,12 +132,8 @@ func (b *BusClient) open(ctx context.Context) (caller, error) {
 
 // openLink connects as agents' processes do. What it returns makes callers that share the connection.
 func (b *BusClient) openLink(ctx context.Context) (func() caller, error) {
-	l, err := b.link(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.closing(l.Close)
-	return func() caller { return onLink(l) }, nil
+	l, err := b.Link(ctx)
+	return func() caller { return onLink(l) }, err
 }
 
 // onLink makes a caller that uses its call's memory again and again.
@@ -148,6 +144,15 @@ func onLink(l bus.Link) caller {
 		err := l.Call(ctx, c)
 		return c.Answer, err
 	}
+}
+
+// Link returns a connection to the worker of its own, of a carrier that has links.
+func (b *BusClient) Link(ctx context.Context) (bus.Link, error) {
+	l, err := b.link(ctx)
+	if err == nil {
+		b.closing(l.Close)
+	}
+	return l, err
 }
 
 func (b *BusClient) link(ctx context.Context) (bus.Link, error) {

@@ -245,9 +245,22 @@ func (s *Server) answerOn(nc net.Conn, c *serverConn) error {
 		WriteTimeout: s.responder.cfg.Write,
 		Answered:     func(n int) { c.frames.Add(int64(n)) },
 	}
-	m.Quick = func([]byte) bool { return s.quick }
+	handle := m.Handle
 	if s.relay != nil {
-		m.Handle = s.relay
+		handle = s.relay
+	}
+	// Quick runs on the goroutine that reads, in the order of the frames; Handle may not.
+	seen := new(seen)
+	m.Quick = func(b []byte) bool {
+		seen.mark(b)
+		return s.quick
+	}
+	m.Handle = func(dst, b []byte) ([]byte, error) {
+		if marked(b) {
+			s.responder.replayed.Add(1)
+			return dst, nil
+		}
+		return handle(dst, b)
 	}
 	return m.Serve(nc)
 }

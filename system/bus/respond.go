@@ -38,6 +38,7 @@ type Counts struct {
 	Expired    int64 // not run, as their deadline was over
 	Stale      int64 // not run, as they meant another epoch or a name that is not here
 	Repeated   int64 // not run, as their key was known
+	Replayed   int64 // not run, as their frame had come before on the same connection
 	Malformed  int64 // frames that are none
 	Panics     int64 // of handlers
 	Oversized  int64 // replies above the limit
@@ -91,7 +92,7 @@ type Responder struct {
 
 	requests sync.Pool // of *Request
 
-	answered, failed, expired, stale, repeated, malformed, panics, oversized, told, running atomic.Int64
+	answered, failed, expired, stale, repeated, replayed, malformed, panics, oversized, told, running atomic.Int64
 }
 
 // NewResponder makes a responder that hands requests to h.
@@ -107,7 +108,7 @@ func (r *Responder) Only(owns func(name []byte, epoch uint64) error) { r.owns.St
 func (r *Responder) Counts() Counts {
 	return Counts{
 		Answered: r.answered.Load(), Failed: r.failed.Load(), Expired: r.expired.Load(), Stale: r.stale.Load(),
-		Repeated: r.repeated.Load(), Malformed: r.malformed.Load(), Panics: r.panics.Load(), Oversized: r.oversized.Load(),
+		Repeated: r.repeated.Load(), Replayed: r.replayed.Load(), Malformed: r.malformed.Load(), Panics: r.panics.Load(), Oversized: r.oversized.Load(),
 		Told: r.told.Load(), InHandlers: r.running.Load(),
 	}
 }
