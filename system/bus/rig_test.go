@@ -23,15 +23,8 @@ type way struct {
 	router   string
 	path     string
 	listener net.Listener // reserved
-}
 
-// ways returns every way; each with what stands in the middle started.
-func ways(t testing.TB, cfg bus.Config) []*way {
-	var all []*way
-	for _, name := range []string{"inproc", "direct", "routed", "nats", "zmtp", "zmtp-proxy"} {
-		all = append(all, newWay(t, name, cfg))
-	}
-	return all
+	responders sync.Map // of the way inproc, by node
 }
 
 func newWay(t testing.TB, name string, cfg bus.Config) *way {
@@ -98,6 +91,30 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
+// inprocess is a responder in this process, whose links end with it as connections do.
+type inprocess struct {
+	responder *bus.Responder
+
+	mu    sync.Mutex
+	links []bus.Link
+}
+
+func (p *inprocess) link() bus.Link {
+	l := bus.NewInproc(p.responder)
+	p.mu.Lock()
+	p.links = append(p.links, l)
+	p.mu.Unlock()
+	return l
+}
+
+func (p *inprocess) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.Close()
+	}
+}
+
 // A served responder is reached by links.
 type served struct {
 	addr string // as dial takes it
@@ -121,8 +138,12 @@ func (w *way) serve(node string, r *bus.Responder, quick bool) served {
 	}
 	switch w.name {
 	case "inproc":
-		responders.Store(node, r)
-		return served{node, end(func() { responders.Delete(node) })}
+		here := &inprocess{responder: r}
+		w.responders.Store(node, here)
+		return served{node, end(func() {
+			w.responders.Delete(node)
+			here.stop()
+		})}
 	case "direct":
 		s, l := bus.NewServer(r, quick), listener(w.t)
 		var wg sync.WaitGroup
@@ -162,9 +183,6 @@ func (w *way) serve(node string, r *bus.Responder, quick bool) served {
 	return served{}
 }
 
-// responders are those of the way inproc, by node.
-var responders sync.Map
-
 func (w *way) pubsub() *bus.PubSub {
 	w.t.Helper()
 	p, err := bus.DialPubSub(within(w.t, 10*time.Second), w.in, w.out, nil, w.cfg)
@@ -181,11 +199,11 @@ func (w *way) dialer() func(ctx context.Context, addr string) (bus.Link, error) 
 	switch w.name {
 	case "inproc":
 		return func(_ context.Context, addr string) (bus.Link, error) {
-			r, ok := responders.Load(addr)
+			here, ok := w.responders.Load(addr)
 			if !ok {
 				return nil, net.ErrClosed
 			}
-			return bus.NewInproc(r.(*bus.Responder)), nil
+			return here.(*inprocess).link(), nil
 		}
 	case "nats":
 		n, err := bus.DialNATS(within(w.t, 10*time.Second), bus.NATSConfig{URL: w.url}, w.cfg)
