@@ -64,6 +64,23 @@ type fake struct {
 	mu    sync.Mutex
 	seen  bytes.Buffer // guarded by mu: every byte received
 	conns []net.Conn   // guarded by mu
+	mark  int64        // guarded by mu: at this request, do then
+	then  func()       // guarded by mu
+}
+
+// at has f do something when its nth request arrives.
+func (f *fake) at(n int64, do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mark, f.then = n, do
+}
+
+func (f *fake) reached(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.then != nil && n == f.mark {
+		f.then()
+	}
 }
 
 func serve(t *testing.T, network string, first behaviour) *fake {
@@ -133,7 +150,9 @@ func (f *fake) serve(nc net.Conn) {
 			f.t.Errorf("request %q: %v", b, err)
 		}
 		behave := f.first
-		if f.requests.Add(1) > 1 || behave == nil {
+		n := f.requests.Add(1)
+		f.reached(n)
+		if n > 1 || behave == nil {
 			behave = answer
 		}
 		if !behave(nc, in) {

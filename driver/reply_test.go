@@ -19,9 +19,10 @@ func read(src io.Reader, method string, maxBody int64) (Reply, error) {
 
 const ok = "HTTP/1.1 200 OK\r\n"
 
-func TestReplyReaderRefuses(t *testing.T) {
+// refusedReplies are texts that are no reply, and the errors that they give with a bound of 100 bytes of body.
+func refusedReplies() []struct{ in, want string } {
 	const length, chunks = "Content-Length: 2\r\n", "Transfer-Encoding: chunked\r\n"
-	tests := []struct{ in, want string }{
+	return []struct{ in, want string }{
 		// The status line.
 		{"", "closed: reading the head: EOF"},
 		{"HTT", "closed: reading the head: EOF"},
@@ -95,7 +96,10 @@ func TestReplyReaderRefuses(t *testing.T) {
 		{"HTTP/1.1 100 Go\r\n" + chunks + "\r\n", "bad_reply: interim reply 100 that nobody asked for"},
 		{strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", 6) + ok + length + "\r\n{}", "bad_reply: more than 5 interim replies"},
 	}
-	for _, tt := range tests {
+}
+
+func TestReplyReaderRefuses(t *testing.T) {
+	for _, tt := range refusedReplies() {
 		if _, err := read(strings.NewReader(tt.in), "GET", 100); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: got %v, want %s", tt.in, err, tt.want)
 		}

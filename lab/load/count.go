@@ -20,7 +20,7 @@ type Counted struct {
 // attributable to them. It stops early, with the error, when ctx ends or nobody answers.
 func Count(ctx context.Context, c Caller, n int, timeout time.Duration) (Counted, error) {
 	v := newVU(ctx, c, timeout)
-	defer v.ctx.stop()
+	defer v.stop()
 	v.shard.KeepRaw(n)
 	out := Counted{Shard: v.shard}
 	whole := record.ReadMeter()

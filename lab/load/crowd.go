@@ -61,7 +61,7 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 		}
 		v := newVUAt(ctx, caller, l.Timeout, begin)
 		v.persists = !l.GiveUp
-		defer v.ctx.stop()
+		defer v.stop()
 		vus = append(vus, v)
 		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think}
 		walks = append(walks, func() { w.run(ctx, spans) })

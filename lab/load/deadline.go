@@ -51,18 +51,22 @@ func (c *callContext) watch() {
 // begin starts the deadline of a call that starts at the given time after base.
 func (c *callContext) begin(at time.Duration) { c.until.Store(int64(at + c.timeout)) }
 
-// end ends the call; after one that was overdue the context is made new.
+// end ends the call.
 func (c *callContext) end() {
 	c.until.Store(0)
 }
 
-// renew must follow a call that failed: if the watchdog ended the context, the next call needs a fresh one.
-func (c *callContext) renew() {
+// renew must follow a call that failed: if the watchdog ended the context, the next call needs another one. The one that
+// ended stays so, because whoever was told of its end may ask it why at any time.
+func (c *callContext) renew() *callContext {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.overdue {
-		c.overdue, c.done = false, make(chan struct{})
+	overdue := c.overdue
+	c.mu.Unlock()
+	if !overdue {
+		return c
 	}
+	c.stop()
+	return newCallContext(c.values, c.base, c.timeout)
 }
 
 func (c *callContext) stop() {

@@ -122,7 +122,7 @@ func perVU(calls, vus int) int { return max((calls+vus-1)/max(vus, 1), 1) }
 
 func (r *laneRun) stop() {
 	for _, v := range r.vus {
-		v.ctx.stop()
+		v.stop()
 	}
 }
 

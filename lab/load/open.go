@@ -150,7 +150,7 @@ func (p *pool) call(w *worker, d due) {
 	}
 	w.shard.Sent(w.now-start, start-d.at, err)
 	if err != nil {
-		w.ctx.renew()
+		w.ctx = w.ctx.renew()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,7 @@ func (p *pool) finish() {
 	p.running.Wait()
 	p.crowd.callers = nil
 	for _, w := range p.all {
-		w.ctx.stop()
+		w.stop()
 		if w.caller != nil {
 			p.crowd.callers = append(p.crowd.callers, w.caller)
 		}

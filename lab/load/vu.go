@@ -37,6 +37,9 @@ func newVUAt(ctx context.Context, c Caller, timeout time.Duration, base time.Tim
 	return v
 }
 
+// stop frees what the VU holds beside its caller.
+func (v *vu) stop() { v.ctx.stop() }
+
 // call prepares and makes one call. It returns false when the VU has given up.
 func (v *vu) call() bool { return v.ready() && v.timed() }
 
@@ -80,7 +83,7 @@ func (v *vu) after(err error) bool {
 }
 
 func (v *vu) failed(err error) bool {
-	v.ctx.renew()
+	v.ctx = v.ctx.renew()
 	v.last = record.KindOf(err)
 	switch v.last {
 	case record.Timeout, record.Connect, record.Closed, record.Crashed:
