@@ -31,7 +31,7 @@ func (compareCmd) Help() string {
 
 The second takes two folders of at least six runs each, made in turns; the third compares the contenders of one run with its baseline.
 
-To compare two commits, let one run interleave them: toll run --vs-commit HEAD~1 --gate 3%
+The second compares folders of at least six runs each that were made in turns, the third the contenders of one run with its baseline. To compare two commits, let one run interleave them: toll run --vs-commit HEAD~1 --gate 3%
 
 Exit: 0 nothing worse, 1 worse beyond the gate, 2 not comparable or not readable, 3 the gate can't judge.`
 }
@@ -135,7 +135,7 @@ func gated(c *result.Comparison, gate float64, allowSequential bool) error {
 		judged = judged || x.Lo != nil && x.Floor != nil
 	}
 	if !judged {
-		return exit(exitNotMeasured, errors.New("--gate: no row has an interval and a control to judge by; at least six blocks or pairs of runs give one"))
+		return exit(exitNotMeasured, errors.New("--gate: no row has an interval and a control to judge by; eight blocks or pairs of runs give one, and more where there are more rows"))
 	}
 	var worst *result.Difference
 	missed := c.Missed(gate)

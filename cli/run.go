@@ -42,6 +42,7 @@ type runCmd struct {
 	VsArgs    string `name:"vs-args" help:"What the command is started with." placeholder:"ARGS"`
 	VsDriver  string `name:"vs-driver" help:"How it is called: rest or stdio." default:"rest"`
 	VsCase    string `name:"vs-case" help:"The case that is called; by default call/32B for rest." placeholder:"NAME"`
+	VsBlocks  int    `name:"vs-blocks" help:"How many blocks; more find smaller differences." default:"60"`
 	Gate      string `help:"With --vs-commit: exit 1 when the working tree is worse by more than this, beyond interval and noise floor." placeholder:"3%"`
 }
 
@@ -101,6 +102,12 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 	}
 	if err := c.beside(s, docs); err != nil {
 		return exit(exitNotMeasured, err)
+	}
+	if len(jobs) > 1 && c.Profile == "" && !c.JSON {
+		fmt.Fprintln(s.out)
+		if err := report.Headlines(s.out, docs); err != nil {
+			return err
+		}
 	}
 	if worst != nil {
 		return worst

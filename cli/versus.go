@@ -18,6 +18,9 @@ import (
 	"toll/suite"
 )
 
+// leastVersus is how many blocks the intervals of two statistics need.
+const leastVersus = 8
+
 // A versus is what two builds of one contender are made from: the working tree as it stands and another commit of it.
 type versus struct {
 	ref, sha string
@@ -35,6 +38,10 @@ func (c *runCmd) runVersus(ctx context.Context, s *streams) error {
 	switch {
 	case len(c.What) > 0 || c.Profile != "" || c.Full || len(c.Only) > 0:
 		return usage("--vs-commit measures one contender at one case: it takes no benchmark, --profile, --full or --only")
+	case c.VsBlocks < leastVersus || c.VsBlocks > 10_000:
+		return usage("--vs-blocks %d: expected %d to 10000; fewer give no interval", c.VsBlocks, leastVersus)
+	case c.VsDriver != "rest" && c.VsDriver != "stdio":
+		return usage("--vs-driver %s: expected rest or stdio", c.VsDriver)
 	case len(c.With) > 1:
 		return usage("--vs-commit with --with %s: expected one contender", strings.Join(c.With, ","))
 	}
@@ -47,7 +54,7 @@ func (c *runCmd) runVersus(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	p, open, err := suite.Versus(before, after, c.VsCase)
+	p, open, err := suite.Versus(before, after, c.VsCase, c.VsBlocks)
 	if err != nil {
 		return exit(exitUsage, err)
 	}

@@ -32,6 +32,7 @@ type page struct {
 	Knees            []knee
 	Ladder           string
 	Elsewhere        []*result.Row
+	Gaps             []result.Gap
 	Trust            []string
 	Environment      []fact
 	Method           []fact
@@ -110,7 +111,7 @@ func newPage(d *result.Document) (*page, error) {
 		Style: template.CSS(read("page.css")), PlotStyle: template.CSS(read("uPlot.min.css")),
 		Script: template.JS(read("page.js")), Plot: template.JS(read("uPlot.iife.min.js")),
 		PlotLicence: template.HTML("<!--\nuPlot 1.6.32, in this page:\n" + strings.ReplaceAll(read("uPlot.LICENSE"), "--", "- -") + "-->"),
-		Doc:         d, Title: d.Benchmark, Facts: facts(d), Elsewhere: elsewhere(d), Trust: Trust(d),
+		Doc:         d, Title: d.Benchmark, Facts: facts(d), Elsewhere: elsewhere(d), Gaps: GapsBrief(d.Gaps), Trust: Trust(d),
 		Ladder: strings.Join(ladderLines(d), "\n"), Environment: environment(d), Method: method(d), Explanations: explanations(),
 	}
 	for i, g := range d.Groups() {

@@ -68,13 +68,13 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 }
 
 // Versus prepares a comparison of two builds of one contender: before is the baseline. Both are called by our raw client, whose
-// own cost hides less of a difference, and both are started anew for each block, because one start of a program may be luckier than another.
-func Versus(before, after contender.Manifest, name string) (plan.Plan, *Opener, error) {
+// own cost hides less of a difference, and both are started anew for every three blocks, because one start of a program may be luckier than another.
+func Versus(before, after contender.Manifest, name string, blocks int) (plan.Plan, *Opener, error) {
 	p, open, err := Among([]contender.Manifest{before, after}, name)
 	if err != nil {
 		return p, nil, err
 	}
-	p.Rounds, p.Blocks, p.Calls, p.Warmup = 20, 60, 500, 200
+	p.Rounds, p.Blocks, p.Calls, p.Warmup = (blocks+2)/3, blocks, 500, 200
 	open.house.plan = p
 	if a, ok := open.Opener.(among); ok {
 		a.guests = driver.ClientRaw
