@@ -126,7 +126,11 @@ func (v *versus) fromManifest(ctx context.Context, c *runCmd, s *streams) (befor
 	if err != nil {
 		return before, after, err
 	}
-	if before, err = contender.Load(there); err != nil {
+	file := filepath.Join(there, filepath.Base(after.File))
+	if _, err := os.Stat(file); err != nil {
+		return before, after, usage("--vs-commit %s: that commit has no contender %s in this folder", v.ref, after.Name)
+	}
+	if before, err = contender.Load(file); err != nil {
 		return before, after, usage("--vs-commit %s: %w", v.ref, err)
 	}
 	if before.Name != after.Name || before.Driver != after.Driver {
