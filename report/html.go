@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strconv"
 	"strings"
 
 	"toll/lab/result"
@@ -28,7 +29,7 @@ type page struct {
 	Facts            []fact
 	Sections         []section     // shown as they are
 	More             template.HTML // the other sections, packed
-	Contents         []section     // of all of them
+	Contents         []entry
 	Knees            []knee
 	Ladder           string
 	Elsewhere        []*result.Row
@@ -40,6 +41,33 @@ type page struct {
 	Packed           template.HTML
 	Thinned          bool
 	Colours          template.JS // contender: colour
+}
+
+// An entry leads to the sections of one case and phase: to the only one, or to each concurrency's.
+type entry struct {
+	Title string
+	Alone bool
+	Links []link
+}
+
+type link struct{ ID, Text, Label string }
+
+func contents(sections []section) []entry {
+	var out []entry
+	for _, s := range sections {
+		l := link{s.ID, strconv.Itoa(s.Callers), s.Title + ", " + s.Sub}
+		if n := len(out); n > 0 && out[n-1].Title == s.Title {
+			out[n-1].Links = append(out[n-1].Links, l)
+			continue
+		}
+		out = append(out, entry{Title: s.Title, Links: []link{l}})
+	}
+	for i := range out {
+		if out[i].Alone = len(out[i].Links) == 1; out[i].Alone {
+			out[i].Links[0].Text = out[i].Title
+		}
+	}
+	return out
 }
 
 // A fact is a name and what is so called.
@@ -117,7 +145,7 @@ func newPage(d *result.Document) (*page, error) {
 	for i, g := range d.Groups() {
 		p.Sections = append(p.Sections, newSection(d, g, i, colours))
 	}
-	p.Contents = p.Sections
+	p.Contents = contents(p.Sections)
 	p.Knees = knees(d, colours)
 	names, err := json.Marshal(colours)
 	if err != nil {

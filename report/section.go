@@ -12,7 +12,7 @@ import (
 // A section is one case, phase and concurrency on the page.
 type section struct {
 	ID, Title, Sub string
-	Index          int
+	Index, Callers int
 	Verdict        string
 	Forest         forest
 	Table          figures
@@ -28,7 +28,7 @@ func newSection(d *result.Document, g *result.Group, index int, colours map[stri
 	rows := ordered(g)
 	notes := newFootnotes(rows)
 	s := section{
-		ID: fmt.Sprintf("g%d", index), Index: index, Title: strings.TrimSpace(g.Case + " · " + g.Phase), Sub: callersText(g.Concurrency),
+		ID: fmt.Sprintf("g%d", index), Index: index, Callers: g.Concurrency, Title: strings.TrimSpace(g.Case + " · " + g.Phase), Sub: callersText(g.Concurrency),
 		Verdict: verdictText(g), Forest: newForest(g, rows, notes, colours), Table: newFigures(g, rows, notes), Notes: notes.lines(),
 		Loop: loopText(g), Control: controlText(g), Strips: strips(rows, colours),
 	}
@@ -159,7 +159,7 @@ func newForest(g *result.Group, rows []*result.Row, notes *footnotes, colours ma
 // An axis is logarithmic; places on it are hundredths of its width.
 type axis struct{ lo, hi float64 }
 
-// logAxis holds the values and 4 % beyond them on both sides.
+// logAxis holds the values and 5 % beyond them on both sides.
 func logAxis(values []float64) axis {
 	a := axis{math.Inf(1), math.Inf(-1)}
 	for _, v := range values {
@@ -170,7 +170,7 @@ func logAxis(values []float64) axis {
 	if a.lo >= a.hi {
 		a.lo, a.hi = a.lo/2, a.hi*2
 	}
-	more := math.Pow(a.hi/a.lo, .04)
+	more := math.Pow(a.hi/a.lo, .05)
 	return axis{a.lo / more, a.hi * more}
 }
 
@@ -196,7 +196,7 @@ func (a axis) ticks() []tick {
 				}
 				close = close || at-last < 9
 				last = at
-				out = append(out, tick{percent(at), fmt.Sprintf("%.4g", v)})
+				out = append(out, tick{percent(at), round(v)})
 			}
 		}
 		if !close {
@@ -204,6 +204,17 @@ func (a axis) ticks() []tick {
 		}
 	}
 	return nil
+}
+
+// round prints the round values of an axis: 0.15, 20, 5000, 20k, 1M.
+func round(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.4gM", v/1e6)
+	case v >= 1e4:
+		return fmt.Sprintf("%.4gk", v/1e3)
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 func percent(v float64) string {

@@ -107,12 +107,27 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group, k ink) {
 	for _, n := range notes.lines() {
 		b.WriteString(k.warning("  "+n) + "\n")
 	}
-	for _, text := range []string{loopText(g), controlText(g)} {
+	for _, text := range append(partsText(rows), loopText(g), controlText(g)) {
 		if text != "" {
 			b.WriteString("  " + text + "\n")
 		}
 	}
 	b.WriteString("\n")
+}
+
+// partsText says where each row's time goes, as far as its contender tells.
+func partsText(rows []*result.Row) []string {
+	var out []string
+	for _, r := range rows {
+		var parts []string
+		for _, k := range partNames(r) {
+			parts = append(parts, k+" "+digits(r.Parts[k].Mean))
+		}
+		if len(parts) > 0 {
+			out = append(out, "parts of "+name(r)+", mean µs: "+strings.Join(parts, ", "))
+		}
+	}
+	return out
 }
 
 func runes(s string) int { return utf8.RuneCountInString(s) }
