@@ -60,7 +60,7 @@ type loadCmd struct {
 	Warmup time.Duration `help:"Warm-up under the same load, shown apart." default:"1s"`
 	Rounds int           `help:"Repeats of the whole." default:"1"`
 	NoNull bool          `help:"Leave out the null target, which shows the client's own cost. The result is then not publishable."`
-	Out    string        `help:"Leave result.json and report.md in this folder." placeholder:"DIR"`
+	Out    string        `help:"Leave result.json, report.html and report.md in this folder." placeholder:"DIR"`
 	JSON   bool          `name:"json" help:"Print the document instead of the screen."`
 	Seed   int64         `help:"Seed of every random choice; 0 draws one." default:"0"`
 	Strict bool          `help:"Exit 4 when the result breaks a rule of an honest number."`
@@ -187,7 +187,7 @@ func (c *loadCmd) write(s *streams, doc *result.Document, seen []string) error {
 		return err
 	}
 	if c.Out != "" {
-		fmt.Fprintf(s.out, "  written: %s\n", filepath.Join(c.Out, "{result.json,report.md}"))
+		fmt.Fprintf(s.out, "  written: %s\n", filepath.Join(c.Out, "{result.json,report.html,report.md}"))
 	}
 	return nil
 }

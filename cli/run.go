@@ -364,6 +364,9 @@ func write(s *streams, dir string, doc *result.Document, asJSON bool) error {
 
 // show prints the tables, coloured on a terminal unless NO_COLOR is set.
 func show(w io.Writer, doc *result.Document) error {
+	if doc.Benchmark == result.Load {
+		return report.Load(w, doc)
+	}
 	f, ok := w.(*os.File)
 	if ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		return report.Coloured(w, doc)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,16 +185,35 @@ func facts(d *result.Document) []fact {
 	for i, n := range d.Method.Concurrency {
 		callers[i] = fmt.Sprint(n)
 	}
-	return []fact{
-		{"measured", d.Started.Format("2 January 2006, 15:04 UTC") + fmt.Sprintf(", %.0f s", d.ElapsedS)},
+	how := []fact{
 		{"model", d.Method.Model},
 		{"callers", strings.Join(callers, ", ")},
-		{"blocks", fmt.Sprintf("%s of each contender, %s, %d rounds", turn, d.Method.Order, d.Method.Replicates)},
+		{"blocks", fmt.Sprintf("%s of each contender, %s, %s", turn, d.Method.Order, plural(d.Method.Replicates, "round"))},
+	}
+	if g, r := loneTarget(d); r != nil {
+		how = []fact{{"load", loadHeadline(d, g, r)}}
+	}
+	return slices.Concat([]fact{
+		{"measured", d.Started.Format("2 January 2006, 15:04 UTC") + fmt.Sprintf(", %.0f s", d.ElapsedS)},
+	}, how, []fact{
 		{"hop", hopText(d) + unit(d)},
 		{"limits on contenders", d.Method.Limits.Mechanism},
 		{"machine", fmt.Sprintf("%s, %d CPUs", d.Environment.CPU.BrandCPUID, d.Environment.CPU.Logical)},
 		{"seed", fmt.Sprint(d.Seed)},
+	})
+}
+
+// loneTarget returns the row of a load that had one target only, nil where there are more.
+func loneTarget(d *result.Document) (*result.Group, *result.Row) {
+	groups := d.Groups()
+	if d.Benchmark != result.Load || len(groups) != 1 {
+		return nil, nil
 	}
+	rows := slices.DeleteFunc(slices.Clone(groups[0].Rows), func(r *result.Row) bool { return !r.Ranked() })
+	if len(rows) != 1 {
+		return nil, nil
+	}
+	return groups[0], rows[0]
 }
 
 // unit stands behind the hop where no table says that times are microseconds.

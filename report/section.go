@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"toll/lab/result"
@@ -14,6 +16,7 @@ type section struct {
 	ID, Title, Sub string
 	Index, Callers int
 	Verdict        string
+	Screen         string // what a load's one target is shown as on a terminal
 	Forest         forest
 	Table          figures
 	Notes          []string
@@ -34,6 +37,11 @@ func newSection(d *result.Document, g *result.Group, index int, colours map[stri
 	}
 	if g.Phase == "" {
 		s.Title = g.Case
+	}
+	if _, r := loneTarget(d); r != nil {
+		var b bytes.Buffer
+		loadScreen(&b, d, g, r)
+		s.Screen = b.String()
 	}
 	s.CPU, s.CPUKeys = cpuBars(rows)
 	s.Parts, s.PartKeys = partBars(rows)
@@ -56,7 +64,9 @@ func verdictText(g *result.Group) string {
 		}
 	}
 	base := g.With(result.Baseline)
-	switch {
+	switch only := slices.DeleteFunc(slices.Clone(g.Rows), func(r *result.Row) bool { return !r.Ranked() }); {
+	case base == nil && len(only) == 1 && only[0].Latency != nil:
+		return fmt.Sprintf("%s answered %s calls a second, half of them within %s µs.", only[0].Contender.Name, figure(only[0].Throughput), digits(only[0].Latency.P50))
 	case base == nil:
 		return "There is no baseline to divide by."
 	case len(best) == 0:
