@@ -29,8 +29,6 @@ func (compareCmd) Help() string {
   toll compare results/before results/after --gate 3%
   toll compare results/A --gate 3%
 
-The second takes two folders of at least six runs each, made in turns; the third compares the contenders of one run with its baseline.
-
 The second compares folders of at least six runs each that were made in turns, the third the contenders of one run with its baseline. To compare two commits, let one run interleave them: toll run --vs-commit HEAD~1 --gate 3%
 
 Exit: 0 nothing worse, 1 worse beyond the gate, 2 not comparable or not readable, 3 the gate can't judge.`
