@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"toll/wire/http1"
@@ -170,7 +171,7 @@ func TestAWatchedRequestIsAnsweredBeforeTheEnd(t *testing.T) {
 	inBubble(t, slow, func(s *http1.Server, dial func() net.Conn) {
 		nc := dial()
 		io.WriteString(nc, get)
-		time.Sleep(time.Minute)
+		synctest.Wait()
 		done := make(chan error, 1)
 		go func() { done <- s.Shutdown(context.Background()) }()
 		got, _ := io.ReadAll(nc)

@@ -35,7 +35,7 @@ func TestHostsThatAPageCannotForge(t *testing.T) {
 	}{
 		{"127.0.0.1", "", true}, {"127.0.0.1:80", "", true}, {"LOCALHOST:1", "", true}, {"[::1]:80", "", true}, {"[::1]", "", true}, {"10.1.2.3:80", "", true},
 		{"toll.example:80", "", true}, {"toll.example.evil.example", "", false}, {"evil.example:80", "", false}, {"localhost.evil.example", "", false},
-		{"127.0.0.1.evil.example", "", false}, {"", "", false}, {"[", "", false},
+		{"127.0.0.1.evil.example", "", false}, {"[", "", false},
 		{"localhost", "http://localhost:3000", true}, {"localhost", "https://127.0.0.2", true}, {"localhost", "https://page.example", true},
 		{"localhost", "https://page.example:1", false}, {"localhost", "file://", false}, {"localhost", "http://", false}, {"localhost", "null", false},
 		{"localhost", "ftp://localhost", false}, {"localhost", "http://localhost.evil.example", false}, {"localhost", "http://10.1.2.3", false},
