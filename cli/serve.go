@@ -39,6 +39,8 @@ type serveCmd struct {
 	Bus   busFlags   `embed:""`
 	Null  nullFlags  `embed:""`
 	Spawn spawnFlags `embed:""`
+
+	Gateway gatewayFlags `embed:""`
 }
 
 // spawnFlags are those of serve that only spawn has.
@@ -56,6 +58,7 @@ func (serveCmd) Help() string {
   toll serve ops --envelope mcp --addr 127.0.0.1:8080
   toll serve ops --envelope mcp-stateful --tools 50 --max-sessions 1000
   toll serve spawn --isolation warm
+  toll serve gateway --front nethttp
   toll serve echo
   toll serve bus-worker --carrier direct --addr 0.0.0.0:7411
 
@@ -100,7 +103,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if err := json.NewEncoder(s.out).Encode(line); err != nil {
 		return errors.Join(exit(exitNotMeasured, err), running.Close())
 	}
+	stop := reloading(ctx, s, running)
 	c.wait(ctx, s, running)
+	stop()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if err := running.Shutdown(drain); err != nil {
@@ -127,7 +132,10 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 	if c.PQ && c.Cert == "" {
 		return cfg, usage("--pq: needs --cert and --key")
 	}
-	if c.Cert != "" {
+	if err := c.Gateway.config(c, &cfg); err != nil {
+		return cfg, err
+	}
+	if c.Cert != "" && cfg.Gateway == nil {
 		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return cfg, usage("--cert, --key: %w", err)

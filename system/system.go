@@ -31,6 +31,9 @@ type Config struct {
 	PostQuantum bool
 
 	MCP MCP // how ops is served over the mcp envelopes
+
+	Front   string      // of gateway: one of Fronts, loop when empty
+	Gateway *GatewayTLS // of gateway: its certificates and who may make requests; nil serves in the clear
 }
 
 // MCP says how ops is served over MCP.
@@ -40,7 +43,7 @@ type MCP = opserver.MCPConfig
 const MaxTools = 100_000
 
 // Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
-func Names() []string { return []string{"ops", "echo", "null", "spawn"} }
+func Names() []string { return []string{"ops", "echo", "null", "spawn", "gateway"} }
 
 // A server answers on a listener until it is shut down.
 type server interface {
@@ -58,7 +61,7 @@ type Running struct {
 }
 
 // Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come), null (one reply to
-// every HTTP request) or spawn (children on request). It answers when Start returns. A ctx that ends afterwards changes nothing.
+// every HTTP request), spawn (children on request) or gateway (agents behind HTTP). It answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	if name == "bus-worker" || name == "bus-broker" {
 		return startBus(ctx, name, cfg)
@@ -101,6 +104,8 @@ func build(ctx context.Context, name string, cfg Config, oc opserver.Config) (s 
 	case "spawn":
 		s, err := buildSpawn(ctx, cfg.Isolation)
 		return s, "http", err
+	case "gateway":
+		return buildGateway(ctx, cfg)
 	case "ops":
 		return buildOps(cfg, oc)
 	case "echo":
@@ -173,6 +178,14 @@ func (r *Running) Shutdown(ctx context.Context) error {
 	err := r.server.Shutdown(ctx)
 	<-r.done
 	return err
+}
+
+// Reload has a system that reads files, such as a gateway its certificates, read them again. Others have nothing to do.
+func (r *Running) Reload() error {
+	if s, ok := r.server.(interface{ Reload() error }); ok {
+		return s.Reload()
+	}
+	return nil
 }
 
 // Close stops at once.

@@ -41,6 +41,18 @@ func (t *TLS) check() error {
 
 func (t *TLS) verifies() bool { return t.Clients == ClientOptional || t.Clients == ClientRequired }
 
+// Config reads the files and returns what a server of another kind than a gateway needs to do the same handshakes.
+func (t *TLS) Config() (*tls.Config, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	m, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	return m.config, nil
+}
+
 // A material is what the files held when they were last read. It is replaced as a whole.
 type material struct {
 	config  *tls.Config // nil in the clear

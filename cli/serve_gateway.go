@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"toll/system"
+)
+
+// gatewayFlags are those of serve that only gateway has.
+type gatewayFlags struct {
+	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
+	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
+	ClientCA string `name:"client-ca" help:"gateway: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
+	Allow    string `help:"gateway: file of the subjects and alternative names that may make requests, one a line." placeholder:"FILE" type:"existingfile"`
+}
+
+// config checks the flags against the system and adds them to its configuration.
+func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
+	given := map[string]bool{"--front": f.Front != "", "--clients": f.Clients != "", "--client-ca": f.ClientCA != "", "--allow": f.Allow != ""}
+	for _, name := range []string{"--front", "--clients", "--client-ca", "--allow"} {
+		switch {
+		case given[name] && c.System != "gateway":
+			return usage("%s: only gateway has it", name)
+		case given[name] && name != "--front" && c.Cert == "":
+			return usage("%s: needs --cert and --key", name)
+		}
+	}
+	cfg.Front = f.Front
+	if c.System == "gateway" && c.Cert != "" {
+		cfg.Gateway = &system.GatewayTLS{Cert: c.Cert, Key: c.Key, Clients: f.Clients, CA: f.ClientCA, Allow: f.Allow}
+	}
+	return nil
+}
+
+// reloading has a running system read its files again whenever the process gets SIGHUP, until stop.
+func reloading(ctx context.Context, s *streams, running *system.Running) (stop func()) {
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hups:
+			}
+			if err := running.Reload(); err != nil {
+				fmt.Fprintf(s.err, "toll: %v; what was read before stays in force\n", err)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hups)
+		cancel()
+	}
+}

@@ -1,0 +1,205 @@
+package system
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"toll/system/agent"
+	"toll/system/gateway"
+	"toll/wire/envelope"
+)
+
+// Fronts returns what can stand before the agents of the system gateway: our HTTP loop, net/http, or nothing at all: the
+// same handlers on bare net/http, without agents.
+func Fronts() []string { return []string{"loop", "nethttp", "bare"} }
+
+// GatewayTLS are the files of a gateway's certificates.
+type GatewayTLS = gateway.TLS
+
+// serverName is what the benchmark's agents sign their replies with.
+const serverName = "toll"
+
+// The benchmark's handlers, which an agent and bare net/http share: what differs is what stands around them.
+var errNoNumber = errors.New("n: expected a whole number from 0 to 40")
+
+// fibonacci is naive on purpose: its cost is known, and grows with n.
+func fibonacci(n int) int {
+	if n < 2 {
+		return n
+	}
+	return fibonacci(n-1) + fibonacci(n-2)
+}
+
+func fib(payload map[string]any) (any, error) {
+	n, ok := payload["n"].(float64)
+	if !ok || n != float64(int(n)) || n < 0 || n > 40 {
+		return nil, errNoNumber
+	}
+	return map[string]any{"result": fibonacci(int(n)), "server": serverName}, nil
+}
+
+func echoPayload(payload map[string]any) (any, error) {
+	keys := make([]string, 0, len(payload))
+	for k := range payload {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return map[string]any{"payload": payload, "server": serverName, "keys": keys}, nil
+}
+
+func empty(map[string]any) (any, error) { return map[string]any{}, nil }
+
+// handlers are the benchmark's operations by the name of their agent and the end of their path.
+func handlers() map[string]func(map[string]any) (any, error) {
+	return map[string]func(map[string]any) (any, error){"fibonacci": fib, "echo": echoPayload, "empty": empty}
+}
+
+// buildGateway makes a gateway before real agents, or the bare server that it is compared with.
+func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
+	scheme := "http"
+	if cfg.Gateway != nil {
+		scheme = "https"
+	}
+	if cfg.Front == "bare" {
+		s, err := newBare(cfg)
+		return s, scheme, err
+	}
+	if cfg.Front != "" && !slices.Contains(Fronts(), cfg.Front) {
+		return nil, "", fmt.Errorf("front %q: want one of %s", cfg.Front, strings.Join(Fronts(), ", "))
+	}
+	rt := agent.New(agent.Config{})
+	var routes []gateway.Route
+	for name, handle := range handlers() {
+		h := agent.HandlerFunc(func(_ *agent.Context, m *envelope.Message) (any, error) {
+			payload, _ := m.Payload.(map[string]any)
+			return handle(payload)
+		})
+		// None of them blocks, so that an idle agent may answer on the caller's goroutine.
+		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: true}); err != nil {
+			return nil, "", errors.Join(err, rt.Close(ctx))
+		}
+		routes = append(routes, gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name})
+	}
+	g, err := gateway.New(gateway.Config{
+		Routes: routes, Asker: asker{rt}, MaxBody: int(cfg.MaxBody), TLS: cfg.Gateway, NetHTTP: cfg.Front == "nethttp",
+	})
+	if err != nil {
+		return nil, "", errors.Join(err, rt.Close(ctx))
+	}
+	return &gatewayServer{g, rt}, scheme, nil
+}
+
+// A gatewayServer is a gateway and the agents behind it.
+type gatewayServer struct {
+	*gateway.Gateway
+	rt *agent.Runtime
+}
+
+// Shutdown drains the gateway, then stops the agents.
+func (s *gatewayServer) Shutdown(ctx context.Context) error {
+	return errors.Join(s.Gateway.Shutdown(ctx), s.rt.Close(ctx))
+}
+
+// An asker reaches a runtime's agents for a gateway.
+type asker struct{ *agent.Runtime }
+
+// Stream hands on what the agent emits.
+func (a asker) Stream(ctx context.Context, m *envelope.Message, emit func(v any) error) error {
+	ref, ok := a.Lookup(m.Recipient)
+	if !ok {
+		return &envelope.Failure{Code: envelope.NotFound, Agent: m.Recipient}
+	}
+	st, err := ref.Stream(ctx, m, 0)
+	if err != nil {
+		return err
+	}
+	for v, err := range st.All() {
+		if err == nil {
+			err = emit(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A bare server answers what the gateway answers, by the same handlers, on net/http and nothing else.
+type bare struct {
+	http *http.Server
+	cert *GatewayTLS
+}
+
+func newBare(cfg Config) (*bare, error) {
+	mux := http.NewServeMux()
+	for name, handle := range handlers() {
+		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
+			status, body := http.StatusOK, []byte(nil)
+			payload := make(map[string]any)
+			data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(cfg.MaxBody, 1<<20)))
+			if err == nil && len(data) > 0 {
+				err = json.Unmarshal(data, &payload)
+			}
+			var v any
+			if err == nil {
+				v, err = handle(payload)
+			}
+			if err == nil {
+				body, err = json.Marshal(v)
+			}
+			if err != nil {
+				status, body = http.StatusBadRequest, []byte(`{"error":"refused"}`)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			w.Write(body)
+		})
+	}
+	b := &bare{&http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+	}, cfg.Gateway}
+	if cfg.Gateway == nil {
+		return b, nil
+	}
+	config, err := cfg.Gateway.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.NextProtos = []string{"http/1.1"}
+	b.http.TLSConfig = config
+	b.http.TLSNextProto = make(map[string]func(*http.Server, *tls.Conn, http.Handler))
+	return b, nil
+}
+
+// Serve answers on l until Shutdown, and then returns nil.
+func (b *bare) Serve(l net.Listener) error {
+	var err error
+	if b.cert != nil {
+		err = b.http.ServeTLS(l, "", "")
+	} else {
+		err = b.http.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown lets calls in flight finish until ctx ends, then breaks them off.
+func (b *bare) Shutdown(ctx context.Context) error {
+	err := b.http.Shutdown(ctx)
+	if err != nil {
+		b.http.Close()
+	}
+	return err
+}
