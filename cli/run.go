@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"toll/contender"
+	"toll/contender/hop"
 	"toll/lab"
 	"toll/lab/env"
 	"toll/lab/plan"
@@ -34,8 +35,14 @@ type runCmd struct {
 	Out     string   `help:"Folder for the results." default:"results"`
 	JSON    bool     `name:"json" help:"Print the document instead of the table."`
 	Seed    int64    `help:"Seed of every random choice; 0 draws one." default:"0"`
-	Strict  bool     `help:"Exit 4 when the result breaks a rule of an honest number."`
-	Peers   string   `help:"Folder of contenders that --with can name." default:"peers"`
+	Hop     string   `help:"Reach the contenders over loopback, netns (a network namespace) or netns:5ms (with that round trip)." placeholder:"HOP"`
+	CPUs    float64  `name:"cpus" help:"Limit each contender's process tree to so many cores' worth of CPU time." placeholder:"N"`
+	Memory  string   `help:"Limit each contender's process tree to so much memory, such as 1GiB." placeholder:"SIZE"`
+
+	AllowUnlimited bool `help:"Run where the limits that were asked for can't be held."`
+
+	Strict bool   `help:"Exit 4 when the result breaks a rule of an honest number."`
+	Peers  string `help:"Folder of contenders that --with can name." default:"peers"`
 
 	VsCommit  string `name:"vs-commit" help:"Build this commit of the current project as well and interleave both builds: the honest CI gate." placeholder:"REF"`
 	VsPackage string `name:"vs-package" help:"The command to build, such as ./cmd/server; the module's only one by default." placeholder:"PKG"`
@@ -272,19 +279,36 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Docume
 	if c.Full {
 		p = p.AtFull()
 	}
+	p.Settings = p.Settings.With(&plan.Settings{Hop: c.Hop, Limits: plan.Quota{CPUs: c.CPUs, Memory: c.Memory}})
 	p.With = nil
 	for _, m := range outside {
 		p.With = append(p.With, m.Name)
 	}
-	open, err := j.bench.Open(p, outside)
+	open, err := c.open(ctx, j, p, outside)
 	if err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, err
 	}
 	defer open.Close()
 	settings := p.Settings
 	return conduct(ctx, s, conducting{
 		plan: p, open: open, settings: settings, claimed: settings.With(p.Claims), seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
 	})
+}
+
+// open prepares a benchmark on the ground that the plan and the flags name.
+func (c *runCmd) open(ctx context.Context, j job, p plan.Plan, outside []contender.Manifest) (*suite.Opener, error) {
+	ground, err := suite.GroundOf(p, c.AllowUnlimited)
+	if err != nil {
+		return nil, exit(exitUsage, err)
+	}
+	open, err := j.bench.OpenOn(ctx, ground, p, outside)
+	switch {
+	case errors.Is(err, hop.ErrUnavailable):
+		return nil, exit(exitNotMeasured, fmt.Errorf("--hop %s: %w", ground.Hop, err))
+	case err != nil:
+		return nil, exit(exitUsage, err)
+	}
+	return open, nil
 }
 
 // conducting is what conduct needs to run a plan and write its result.
@@ -319,7 +343,7 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	defer live.remove()
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
-		Hop: c.open.Hop, Limits: result.Limits{Mechanism: "none"},
+		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit,
 		Progress: func(p lab.Progress) {
 			status.show(p)
 			live.show(p)

@@ -192,7 +192,7 @@ func (m *Manifest) checkProbe() (at, msg string) {
 	case m.Endpoint == "":
 		return "probe", "a probe without an endpoint; expected endpoint: http://127.0.0.1:{port} or the like"
 	}
-	addr, _, err := splitAddr(strings.ReplaceAll(m.Endpoint, portWord, "1"))
+	addr, _, err := splitAddr(sample(m.Endpoint))
 	switch {
 	case err != nil:
 		return "endpoint", fmt.Sprintf("endpoint is %q; %s", m.Endpoint, wantAddr)

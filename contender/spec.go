@@ -28,10 +28,11 @@ const (
 	defaultStop       = 5 * time.Second
 )
 
-// portWord is replaced, in a command, its environment and its endpoint, by a port that was free when it was started, and
-// toolsWord, in a command and its environment, by how many tools it is to list.
+// portWord is replaced, in a command, its environment and its endpoint, by a port that was free when it was started,
+// hostWord by the address to listen at, and toolsWord, in a command and its environment, by how many tools it is to list.
 const (
 	portWord  = "{port}"
+	hostWord  = "{host}"
 	toolsWord = "{tools}"
 )
 
@@ -47,6 +48,7 @@ type Spec struct {
 	Probe    Probe  // zero: the ready line
 	Endpoint string // where a process with a probe listens
 
+	Host           string        // what {host} in the command, its environment and the endpoint stands for; 127.0.0.1 when empty
 	Hop            *hop.Link     // the namespace to run in; nil for ours
 	Limits         limits.Limits // what the whole tree may use; zero = no limit
 	AllowUnlimited bool          // run it all the same where limits can't be held
@@ -162,7 +164,7 @@ func (s Spec) check() error {
 	case s.Probe == (Probe{}) && s.Endpoint != "":
 		return fmt.Errorf("%s: an endpoint needs a probe; without one, the ready line says where", s.Name)
 	case s.Probe != (Probe{}):
-		_, _, err := splitAddr(strings.ReplaceAll(s.Endpoint, portWord, "1"))
+		_, _, err := splitAddr(sample(s.Endpoint))
 		if err != nil {
 			return fmt.Errorf("%s: endpoint: %w", s.Name, err)
 		}
@@ -179,6 +181,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	s.StopTimeout = cmp.Or(s.StopTimeout, defaultStop)
 	tools := func(text string) string { return strings.ReplaceAll(text, toolsWord, strconv.Itoa(s.Tools)) }
 	s.Command, s.Env = each(s.Command, tools), each(s.Env, tools)
+	s.hosted()
 	asks := func(text string) bool { return strings.Contains(text, portWord) }
 	if !asks(s.Endpoint) && !slices.ContainsFunc(s.Command, asks) && !slices.ContainsFunc(s.Env, asks) {
 		return s, nil
@@ -201,6 +204,25 @@ func each(list []string, f func(string) string) []string {
 		out[i] = f(text)
 	}
 	return out
+}
+
+// sample is an endpoint as it may be once its words are filled in.
+func sample(endpoint string) string {
+	return strings.NewReplacer(portWord, "1", hostWord, "127.0.0.1").Replace(endpoint)
+}
+
+// hosted fills in where to listen.
+func (s *Spec) hosted() {
+	host := cmp.Or(s.Host, "127.0.0.1")
+	fill := func(list []string) []string {
+		out := slices.Clone(list)
+		for i, text := range out {
+			out[i] = strings.ReplaceAll(text, hostWord, host)
+		}
+		return out
+	}
+	s.Command, s.Env = fill(s.Command), fill(s.Env)
+	s.Endpoint = strings.ReplaceAll(s.Endpoint, hostWord, host)
 }
 
 // freePort returns a port that nobody listens on. Another process may take it before the child does; the child then says

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -79,8 +78,11 @@ func checkStatus(status int, body []byte) error {
 func NoteReply(id int64, n int) []byte {
 	body := appendNote(nil, id, []byte(noteText(n)))
 	body = append(body[:len(body)-1], `,"status":"done","owner":"toll"}`...)
-	b := []byte("HTTP/1.1 200 OK\r\nContent-Length: ")
-	b = strconv.AppendInt(b, int64(len(body)), 10)
-	b = append(b, "\r\nContent-Type: application/json\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n"...)
-	return append(b, body...)
+	return CannedReply(string(body))
+}
+
+// CannedReply is a whole HTTP reply with a JSON body, as a null target gives it.
+func CannedReply(body string) []byte {
+	const head = "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: application/json\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n%s"
+	return fmt.Appendf(nil, head, len(body), body)
 }

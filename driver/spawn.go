@@ -73,8 +73,7 @@ type spawnReply struct {
 
 // SpawnReply is the whole HTTP reply that a null target gives to a call.
 func SpawnReply() []byte {
-	const body = `{"id":1,"status":"ok","spawned":0,"live":0,"child":"child-1","ready_ns":0,"gone_ns":0}`
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return CannedReply(`{"id":1,"status":"ok","spawned":0,"live":0,"child":"child-1","ready_ns":0,"gone_ns":0}`)
 }
 
 // settle has the server keep Live children and waits until there are no others: those of an earlier level have gone.

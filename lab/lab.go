@@ -66,6 +66,16 @@ type Usage struct {
 	CPU, User, System time.Duration
 	RSSPeak           int64 // bytes
 	Threads           int
+	Limited           Limited
+}
+
+// Limited is what limits a process tree and what it met since it started.
+type Limited struct {
+	Mechanism  string        // "none" or empty when nothing does
+	Throttled  time.Duration // time without quota
+	MemoryPeak int64         // bytes; 0 where the mechanism does not say
+	OOMKills   int64
+	Known      bool // the mechanism counts
 }
 
 // Counters are a process' own counts since it started.
@@ -87,15 +97,17 @@ type Options struct {
 	Claimed  plan.Settings // the method that the result claims
 	Seed     int64
 	Toll     result.Toll
-	Progress func(Progress)                        // called between blocks, never in a window; nil for none
-	Samples  func(Samples) error                   // receives every raw latency after each round; nil for none
-	Environ  result.Environment                    // read before the run
-	Hop      result.Hop                            // as configured; the measured RTT is filled in from the floor
-	Limits   result.Limits                         // in force on the contenders
-	Watched  func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
-	Wait     load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
-	Look     func(*result.Document) (enough bool)  // called after each round with what there is so far; nil for none
-	Watch    func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of our own processes
+	Progress func(Progress)      // called between blocks, never in a window; nil for none
+	Samples  func(Samples) error // receives every raw latency after each round; nil for none
+	Environ  result.Environment  // read before the run
+	Hop      result.Hop          // as configured; the measured RTT is filled in from the floor
+
+	MemoryLimit int64 // on each contender, bytes; 0 = none
+
+	Watched func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
+	Wait    load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
+	Look    func(*result.Document) (enough bool)  // called after each round with what there is so far; nil for none
+	Watch   func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of our own processes
 }
 
 // Progress is where a run is.

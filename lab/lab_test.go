@@ -131,7 +131,7 @@ func run(ctx context.Context, t *testing.T, h *house, s plan.Settings, o lab.Opt
 	t.Helper()
 	h.start = time.Now()
 	o.Settings, o.Claimed, o.Seed = s, settings(), 42
-	o.Hop, o.Limits = result.Hop{Kind: "loopback"}, result.Limits{Mechanism: "none"}
+	o.Hop = result.Hop{Kind: "loopback"}
 	return lab.Run(ctx, thePlan(), h, o)
 }
 
@@ -420,7 +420,7 @@ func TestEnginesAreRowsLikeAnyOther(t *testing.T) {
 		s := settings()
 		s.Concurrency = []int{4}
 		d, err := lab.Run(t.Context(), thePlan(), h, lab.Options{
-			Settings: s, Claimed: s, Seed: 1, Hop: result.Hop{Kind: "none"}, Limits: result.Limits{Mechanism: "none"},
+			Settings: s, Claimed: s, Seed: 1, Hop: result.Hop{Kind: "none"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -445,7 +445,7 @@ func TestAnEngineThatFallsSilentIsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := engines{&house{fakes: standard()[:3], start: time.Now()}, 3}
 		d, err := lab.Run(t.Context(), thePlan(), h, lab.Options{
-			Settings: settings(), Claimed: settings(), Seed: 1, Hop: result.Hop{Kind: "none"}, Limits: result.Limits{Mechanism: "none"},
+			Settings: settings(), Claimed: settings(), Seed: 1, Hop: result.Hop{Kind: "none"},
 		})
 		if !errors.Is(err, lab.ErrIncomplete) || d == nil || len(d.Gaps) == 0 {
 			t.Fatalf("%v, %+v", err, d)

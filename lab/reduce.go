@@ -49,6 +49,7 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 		row.server.CPU += after.CPU - l.before.CPU
 		row.server.User += after.User - l.before.User
 		row.server.System += after.System - l.before.System
+		row.limited(l.before.Limited, after.Limited)
 		row.server.RSSPeak = max(row.server.RSSPeak, after.RSSPeak)
 		row.server.Threads = max(row.server.Threads, after.Threads)
 	} else {
@@ -155,9 +156,33 @@ func (r *run) method() result.Method {
 	s := r.o.Settings
 	m := result.Method{
 		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: cmp.Or(r.plan.Processes, plan.Separate),
-		Hop: r.o.Hop, Limits: r.o.Limits, Replicates: s.Rounds,
+		Hop: r.o.Hop, Limits: r.limits(), Replicates: s.Rounds,
 	}
 	return m
+}
+
+// limits are those in force on the contenders: what the plan asked for, by the mechanism that their processes name.
+func (r *run) limits() result.Limits {
+	out := result.Limits{Mechanism: "none"}
+	throttled := time.Duration(0)
+	for _, s := range r.rows {
+		if m := s.server.Limited; m.Mechanism != "" && m.Mechanism != out.Mechanism {
+			out.Mechanism = m.Mechanism
+		}
+		throttled += s.server.Limited.Throttled
+	}
+	if out.Mechanism == "none" {
+		return out
+	}
+	asked := r.o.Settings.Limits
+	if asked.CPUs > 0 {
+		out.CPUs = result.Ptr(asked.CPUs)
+	}
+	if r.o.MemoryLimit > 0 {
+		out.MemoryMB = result.Ptr(result.Round3(float64(r.o.MemoryLimit) / (1 << 20)))
+	}
+	out.ThrottledMS = result.Ptr(result.Round3(throttled.Seconds() * 1000))
+	return out
 }
 
 // floorRTT is the p50 of the raw tcp floor called alone, ms: what the hop itself takes. An engine is its own single caller.
@@ -319,6 +344,28 @@ func (r *run) costs(s *rowState, row *result.Row) {
 // notMetered is why figures of the metering pass are not there: the run or the contender ended before it.
 const notMetered = "there was no metering pass"
 
+// limited adds what the contender met in one round.
+func (s *rowState) limited(before, after Limited) {
+	sum := &s.server.Limited
+	sum.Mechanism, sum.Known = after.Mechanism, after.Known
+	sum.Throttled += after.Throttled - before.Throttled
+	sum.OOMKills += after.OOMKills - before.OOMKills
+	sum.MemoryPeak = max(sum.MemoryPeak, after.MemoryPeak)
+}
+
+// limitCosts says what the limits in force did to the contender.
+func (s *rowState) limitCosts(c *result.ServerCost) {
+	l := s.server.Limited
+	if !l.Known {
+		return
+	}
+	c.ThrottledMS = result.Ptr(result.Round3(l.Throttled.Seconds() * 1000))
+	c.OOMKills = result.Ptr(l.OOMKills)
+	if l.MemoryPeak > 0 {
+		c.MemoryPeakMB = result.Ptr(result.Round3(float64(l.MemoryPeak) / (1 << 20)))
+	}
+}
+
 func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 	row.Server = new(result.ServerCost)
 	server := result.Process{Role: "server"}
@@ -328,6 +375,7 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 		row.Server.SystemMS = result.Ptr(result.Round3(s.server.System.Seconds() * 1000))
 		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
 		server.Threads = result.Ptr(s.server.Threads)
+		s.limitCosts(row.Server)
 	}
 	m := s.metered
 	if m.serverKnown {

@@ -63,8 +63,8 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 	if err != nil {
 		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
 	}
-	h := &house{plan: p, outside: all, dir: dir}
-	return p, &Opener{among{transport{house: h, guests: driver.ClientHTTP}}, hop, h}, nil
+	h := &house{plan: p, outside: all, dir: dir, ground: loopback()}
+	return p, &Opener{Opener: among{transport{house: h, guests: driver.ClientHTTP}}, Hop: hop, house: h}, nil
 }
 
 // Versus prepares a comparison of two builds of one contender: before is the baseline. Both are called by our raw client, whose

@@ -27,6 +27,7 @@ import (
 type house struct {
 	plan    plan.Plan
 	outside []contender.Manifest
+	ground  Ground
 	dir     string // 0700; for sockets and fixtures
 	sockets atomic.Int64
 	digests map[string]string // by name: reading a program once is enough
@@ -89,7 +90,7 @@ func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 		if slices.Contains(s.Skip, seats[i].label()) {
 			continue
 		}
-		wg.Go(func() { entries[i], errs[i] = start(ctx, seats[i]) })
+		wg.Go(func() { entries[i], errs[i] = h.start(ctx, seats[i]) })
 	}
 	wg.Wait()
 	var set lab.Set
@@ -97,13 +98,21 @@ func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 		switch err := errs[i]; {
 		case entries[i] != nil:
 			set.Entries = append(set.Entries, *entries[i])
-		case errors.Is(err, contender.ErrMissing):
+		case errors.Is(err, contender.ErrMissing), isUnplaced(err):
 			set.Gaps = append(set.Gaps, gap(s, seat.label(), err.Error()))
 		case err != nil && ctx.Err() == nil:
 			set.Failures = append(set.Failures, lab.Failure{Contender: seat.label(), Reason: err.Error()})
 		}
 	}
 	return set
+}
+
+// An unplaced contender is one that the run's ground has no place for: a gap, and nothing went wrong.
+type unplaced struct{ error }
+
+func isUnplaced(err error) bool {
+	_, ok := errors.AsType[*unplaced](err)
+	return ok
 }
 
 func gap(s lab.Setting, contender, reason string) result.Gap {
@@ -114,10 +123,13 @@ func gap(s lab.Setting, contender, reason string) result.Gap {
 	return result.Gap{Row: row, Reason: reason}
 }
 
-func start(ctx context.Context, s seat) (*lab.Entry, error) {
+func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	spec, err := s.spec()
 	if err != nil {
 		return nil, err
+	}
+	if err := h.ground.place(&spec, s); err != nil {
+		return nil, &unplaced{err}
 	}
 	p, err := contender.Start(ctx, spec)
 	if err != nil {
@@ -155,7 +167,16 @@ type process struct{ p *contender.Process }
 // Usage converts what the door reports.
 func (p process) Usage() (lab.Usage, error) {
 	u, err := p.p.Usage()
-	return lab.Usage{CPU: u.CPU, User: u.User, System: u.System, RSSPeak: u.RSSPeak, Threads: u.Threads}, err
+	if err != nil {
+		return lab.Usage{}, err
+	}
+	l, err := p.p.Limited()
+	return lab.Usage{
+		CPU: u.CPU, User: u.User, System: u.System, RSSPeak: u.RSSPeak, Threads: u.Threads,
+		Limited: lab.Limited{
+			Mechanism: l.Mechanism, Throttled: l.Throttled, MemoryPeak: l.MemoryPeak, OOMKills: l.OOMKills, Known: l.UsageKnown,
+		},
+	}, err
 }
 
 // Counters asks the process for its own counts.
@@ -180,7 +201,7 @@ func (h *house) authority() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := a.Server("127.0.0.1", "localhost")
+	pair, err := a.Server("127.0.0.1", "localhost", h.ground.host())
 	if err != nil {
 		return nil, err
 	}

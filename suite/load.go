@@ -109,7 +109,7 @@ func Load(ctx context.Context, cfg LoadConfig, settings plan.Settings) (plan.Pla
 			hop.Kind = "remote"
 		}
 	}
-	return p, &Opener{l, hop, l.house}, l.seen, nil
+	return p, &Opener{Opener: l, Hop: hop, house: l.house}, l.seen, nil
 }
 
 // ErrTarget is why a target can't be measured at all: nobody answers, or not as expected.

@@ -1,7 +1,9 @@
 package suite
 
 import (
+	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -28,6 +30,7 @@ type Benchmark struct {
 func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
+		{"gateway", "what it costs to call an agent through an HTTP gateway, in the clear and over mutual TLS", openGateway, nil},
 		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, nil},
 		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, nil},
 	}
@@ -82,15 +85,28 @@ func (b Benchmark) Calls(m contender.Manifest) bool { return b.calls != nil && b
 // An Opener starts the contenders of a benchmark's rounds. It must be closed.
 type Opener struct {
 	lab.Opener
-	Hop   result.Hop // between client and contenders, as configured
-	house *house
+	Hop         result.Hop // between client and contenders, as configured
+	MemoryLimit int64      // on each contender, bytes; 0 = none
+	house       *house
 }
 
-// Close removes the folder that the opener kept sockets and fixtures in.
-func (o *Opener) Close() error { return os.RemoveAll(o.house.dir) }
+// Close removes the link to the hop's far side and the folder that the opener kept sockets and fixtures in.
+func (o *Opener) Close() error {
+	err := os.RemoveAll(o.house.dir)
+	if link := o.house.ground.link; link != nil {
+		err = errors.Join(err, link.Close())
+	}
+	return err
+}
 
-// Open prepares p's benchmark: manifests are the outside contenders that take part beside those of the plan.
+// Open prepares p's benchmark on loopback and without limits: manifests are the outside contenders that take part beside
+// those of the plan.
 func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, error) {
+	return b.OpenOn(context.Background(), loopback(), p, manifests)
+}
+
+// OpenOn prepares p's benchmark on a ground.
+func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests []contender.Manifest) (*Opener, error) {
 	for i, m := range manifests {
 		if !slices.Contains(drivers(), m.Driver) {
 			return nil, fmt.Errorf("%s: driver %q is not one of %s", m.Name, m.Driver, strings.Join(drivers(), ", "))
@@ -104,11 +120,14 @@ func (b Benchmark) Open(p plan.Plan, manifests []contender.Manifest) (*Opener, e
 	if err != nil {
 		return nil, fmt.Errorf("a folder for sockets: %w", err)
 	}
-	h := &house{plan: p, outside: manifests, dir: dir}
-	open, err := b.open(h)
-	if err != nil {
+	h := &house{plan: p, outside: manifests, dir: dir, ground: g}
+	if err := h.ground.open(ctx); err != nil {
 		os.RemoveAll(dir)
-		return nil, fmt.Errorf("benchmark %s: %w", b.Name, err)
+		return nil, err
 	}
-	return &Opener{open, result.Hop{Kind: "loopback"}, h}, nil
+	out := &Opener{Hop: h.ground.result(), MemoryLimit: g.Limits.Memory, house: h}
+	if out.Opener, err = b.open(h); err != nil {
+		return nil, errors.Join(fmt.Errorf("benchmark %s: %w", b.Name, err), out.Close())
+	}
+	return out, nil
 }

@@ -47,6 +47,8 @@ func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
 		"echo":  {"tcp", `{"id":314}`},
 		"null":  {"http", "canned"},
 		"spawn": {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
+
+		"gateway": {"http", `{"error":"nothing at this path"}`},
 	}
 	if len(want) != len(system.Names()) {
 		t.Errorf("systems %v, want %d", system.Names(), len(want))

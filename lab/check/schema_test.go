@@ -81,7 +81,7 @@ func (m *schemaMaker) fields(t reflect.Type, props map[string]any, required *[]s
 			s = map[string]any{"enum": words}
 		}
 		props[name] = s
-		if !strings.Contains(opts, "omitempty") {
+		if !strings.Contains(opts, "omitempty") && !strings.Contains(opts, "omitzero") {
 			*required = append(*required, name)
 		}
 	}

@@ -43,6 +43,8 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("arrivals", cmp.Or(claimed.Arrivals, Even), cmp.Or(ran.Arrivals, Even))
 	add("in_flight", claimed.InFlight, ran.InFlight)
 	add("think", time.Duration(claimed.Think), time.Duration(ran.Think))
+	add("limits", claimed.Limits, ran.Limits)
+	add("hop", cmp.Or(claimed.Hop, "loopback"), cmp.Or(ran.Hop, "loopback"))
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
 }

@@ -86,12 +86,15 @@ type Settings struct {
 	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
 	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
 
-	Rate       float64  `yaml:"rate,omitempty" json:"rate,omitempty"`               // open model: arrivals a second, for the duration
-	Stages     []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`           // of a contender's turn in a block, instead of a duration
-	Arrivals   string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`       // open model: even (also when empty) | poisson
-	InFlight   int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`     // open model: most calls in flight; 0 = max(1000, 2 s × rate)
-	Think      Duration `yaml:"think,omitempty" json:"think,omitempty"`             // closed model: pause of a VU between two calls
-	CallsOnly  bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"`   // a turn ends after calls, the duration bounds it
+	Rate      float64  `yaml:"rate,omitempty" json:"rate,omitempty"`             // open model: arrivals a second, for the duration
+	Stages    []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`         // of a contender's turn in a block, instead of a duration
+	Arrivals  string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`     // open model: even (also when empty) | poisson
+	InFlight  int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`   // open model: most calls in flight; 0 = max(1000, 2 s × rate)
+	Think     Duration `yaml:"think,omitempty" json:"think,omitempty"`           // closed model: pause of a VU between two calls
+	CallsOnly bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"` // a turn ends after calls, the duration bounds it
+	Limits    Quota    `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
+	Hop       string   `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
+
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
 }
 
@@ -212,7 +215,37 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Timeout != 0 {
 		s.Timeout = o.Timeout
 	}
+	if o.Limits.CPUs != 0 {
+		s.Limits.CPUs = o.Limits.CPUs
+	}
+	if o.Limits.Memory != "" {
+		s.Limits.Memory = o.Limits.Memory
+	}
+	if o.Hop != "" {
+		s.Hop = o.Hop
+	}
 	return s.withLoad(o)
+}
+
+// A Quota is what a contender's process tree may use; what is zero is not limited.
+type Quota struct {
+	CPUs   float64 `yaml:"cpus,omitempty" json:"cpus,omitempty"`     // cores' worth of CPU time per second
+	Memory string  `yaml:"memory,omitempty" json:"memory,omitempty"` // such as 512MiB or 1GiB
+}
+
+// String returns what people write: 1 CPU, 1GiB.
+func (l Quota) String() string {
+	var out []string
+	if l.CPUs > 0 {
+		out = append(out, fmt.Sprintf("%v CPU", l.CPUs))
+	}
+	if l.Memory != "" {
+		out = append(out, l.Memory)
+	}
+	if out == nil {
+		return "none"
+	}
+	return strings.Join(out, ", ")
 }
 
 // check returns the YAML path and the sentence of the first thing that is wrong.

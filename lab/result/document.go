@@ -247,6 +247,11 @@ type ServerCost struct {
 	HeapMB     *float64 `json:"heap_used_mb"`
 	Allocs     *float64 `json:"allocs_per_op"`
 	AllocBytes *float64 `json:"alloc_bytes_per_op"`
+
+	// Of a contender under limits whose mechanism counts.
+	ThrottledMS  *float64 `json:"throttled_ms,omitempty"`   // in the windows and between them
+	MemoryPeakMB *float64 `json:"memory_peak_mb,omitempty"` // of the whole tree, page cache included
+	OOMKills     *int64   `json:"oom_kills,omitempty"`
 }
 
 // A Process is one that took part in the row.

@@ -1,0 +1,175 @@
+package suite
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"toll/certs"
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/result"
+)
+
+// The phases of the benchmark gateway: in the clear, and over TLS 1.3 with certificates on both sides.
+const (
+	plainPhase = "plain"
+	mtlsPhase  = "mtls"
+)
+
+// clientName is whom the gateway's list admits.
+const clientName = "caller"
+
+type gatewayBench struct {
+	*house
+	client *tls.Config
+}
+
+func openGateway(h *house) (lab.Opener, error) {
+	client, err := h.mutual()
+	return gatewayBench{h, client}, err
+}
+
+// mutual makes the run's authority and leaves the files that a gateway with mutual TLS reads; it returns a client's side.
+func (h *house) mutual() (*tls.Config, error) {
+	a, err := certs.New(time.Now)
+	if err != nil {
+		return nil, err
+	}
+	server, err := a.Server("127.0.0.1", "localhost", h.ground.host())
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := server.WriteFiles(h.dir, "server"); err != nil {
+		return nil, err
+	}
+	for name, text := range map[string][]byte{"ca.crt": a.PEM(), "allow": []byte("CN=" + clientName + "\n")} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), text, 0o600); err != nil {
+			return nil, fmt.Errorf("the gateway's files: %w", err)
+		}
+	}
+	client, err := a.Client(clientName)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(client.CertPEM, client.KeyPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, nil
+}
+
+// A front is a contender of the benchmark: what stands before the handlers.
+type front struct {
+	sdk   string
+	serve []string
+	role  string
+	clear bool // in the clear whatever the phase
+}
+
+func fronts() map[string]front {
+	return map[string]front{
+		"toll":         {sdk: "toll's gateway on its own HTTP loop, real agents", serve: []string{"gateway"}},
+		"toll-plain":   {sdk: "the same in the clear", serve: []string{"gateway"}, clear: true},
+		"toll-nethttp": {sdk: "toll's gateway on net/http, real agents", serve: []string{"gateway", "--front", "nethttp"}},
+		"nethttp":      {sdk: "the same handlers on bare net/http, no agents", serve: []string{"gateway", "--front", "bare"}},
+		"null":         {sdk: "one canned reply", serve: []string{"null"}, role: result.Null},
+		"floor":        {sdk: "raw socket, echo", serve: []string{"echo"}, role: result.Floor},
+	}
+}
+
+// Open starts one server process per contender.
+func (b gatewayBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	request, reply, err := gatewayCase(s.Case)
+	if err != nil {
+		return lab.Set{}, err
+	}
+	if s.Phase != plainPhase && s.Phase != mtlsPhase {
+		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark gateway; want %s or %s", s.Phase, plainPhase, mtlsPhase)
+	}
+	var seats []seat
+	for _, name := range b.plan.Contenders {
+		f, ok := fronts()[name]
+		if !ok {
+			return lab.Set{}, fmt.Errorf("contender %q is none of the benchmark gateway", name)
+		}
+		seat, err := b.seat(s, name, f, request, reply)
+		if err != nil {
+			return lab.Set{}, err
+		}
+		seats = append(seats, seat)
+		if name == b.plan.Baseline {
+			control := seat
+			seats[len(seats)-1].role, control.role = result.Baseline, result.Control
+			seats = append(seats, control)
+		}
+	}
+	return b.open(ctx, s, seats), nil
+}
+
+func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.RawRequest, reply string) (seat, error) {
+	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: f.sdk}, role: f.role}
+	args := append([]string{"serve"}, f.serve...)
+	digest, err := b.digest(strings.Join(args, " "), func() (string, error) {
+		spec, err := contender.Self(args...)
+		return spec.Digest(), err
+	})
+	if err != nil {
+		return out, err
+	}
+	out.contender.CommandSHA256 = digest
+	var client *tls.Config
+	switch {
+	case f.role == result.Null:
+		canned, err := b.fixture("gateway-"+strings.ReplaceAll(s.Case, "/", "-"), driver.CannedReply(reply))
+		if err != nil {
+			return out, err
+		}
+		args = append(args, "--reply", canned)
+	case f.role == "" && !f.clear && s.Phase == mtlsPhase:
+		file := func(name string) string { return filepath.Join(b.dir, name) }
+		args = append(args, "--cert", file("server.crt"), "--key", file("server.key"), "--clients", "required", "--client-ca", file("ca.crt"), "--allow", file("allow"))
+		client = b.client
+		out.tls = &result.TLS{ServerVerified: true, ClientVerified: true}
+	}
+	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
+	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
+		if f.role == result.Floor {
+			return &driver.Echo{Addr: r.Addr, Size: floorHead, Seed: uint64(s.Seed), Wire: wire}
+		}
+		return &driver.HTTP{Addr: r.Addr, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire}
+	}
+	return out, nil
+}
+
+// gatewayCase is a case's request and the reply that is expected, byte for byte.
+func gatewayCase(name string) (request driver.RawRequest, reply string, err error) {
+	request = driver.RawRequest{Method: "POST", Header: "Content-Type: application/json\r\n"}
+	switch {
+	case name == "echo":
+		const body = `{"session_id":"bench","text":"hello"}`
+		request.Path, request.Body = "/v1/echo", []byte(body)
+		return request, `{"keys":["session_id","text"],"payload":` + body + `,"server":"toll"}`, nil
+	case name == "empty":
+		request.Path, request.Body = "/v1/empty", []byte(`{}`)
+		return request, `{}`, nil
+	}
+	text, ok := strings.CutPrefix(name, "fib/")
+	n, numErr := strconv.Atoi(text)
+	if !ok || numErr != nil || n < 0 || n > 40 {
+		return request, "", fmt.Errorf("case %q is none of the benchmark gateway; expected echo, empty or fib/N with N up to 40", name)
+	}
+	a, b := 0, 1
+	for range n {
+		a, b = b, a+b
+	}
+	request.Path, request.Body = "/v1/fibonacci", []byte(`{"n":`+text+`}`)
+	return request, fmt.Sprintf(`{"result":%d,"server":"toll"}`, a), nil
+}
