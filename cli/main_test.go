@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"toll":      func() { os.Exit(toll()) },
 		"misbehave": misbehave,
+		"site":      site,
 	})
 }
 
@@ -111,6 +114,37 @@ func misbehave() {
 			w.Header().Set("Content-Length", fmt.Sprint(len(reply)+5))
 		}
 		fmt.Fprint(w, reply)
+	}))
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(`{"heap":1}`)
+	}
+}
+
+// site serves GET in the way that its argument names; the first two requests, which are a probe's, are always answered well.
+func site() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("{\"ready\":\"http://%s\",\"version\":\"1\"}\n", l.Addr())
+	var seen atomic.Int64
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := seen.Add(1)
+		switch how := os.Args[1]; {
+		case how == "slow":
+			time.Sleep(3 * time.Millisecond)
+		case how == "varying":
+			fmt.Fprintf(w, `{"n":%d,"ok":true}`, n)
+			return
+		case n <= 2:
+		case how == "flaky" && n%10 < 3:
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		case how == "never":
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprint(w, `{"ok":true}`)
 	}))
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		fmt.Println(`{"heap":1}`)

@@ -95,7 +95,9 @@ func (r *run) nullThenTarget(ctx context.Context, s Setting, lanes []*lane, b lo
 			if null {
 				turn = brief
 			}
-			turn.Slices = turnSlices
+			if turn.Slices = turnSlices; turn.Calls > 0 {
+				turn.Slices = 1 // nobody knows beforehand how long they take
+			}
 			b.Load = &turn
 			var got []load.LaneResult
 			if got, err = load.Interleave(ctx, loadLanes([]*lane{l}, s.Concurrency), b); len(got) > 0 {
