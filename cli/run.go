@@ -18,6 +18,7 @@ import (
 	"toll/contender/hop"
 	"toll/lab"
 	"toll/lab/env"
+	"toll/lab/load"
 	"toll/lab/plan"
 	"toll/lab/result"
 	"toll/published"
@@ -341,6 +342,11 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	status := newStatus(s.err)
 	live := newLiveFile(dir, c.plan.Benchmark, started)
 	defer live.remove()
+	pacer, err := load.NewPacer()
+	if err != nil {
+		return nil, exit(exitNotMeasured, err)
+	}
+	defer pacer.Close()
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
 		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit,
@@ -352,7 +358,7 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 			live.round(x)
 			return samples.add(x)
 		},
-		Watch: watch.Stop, Watched: live.watched,
+		Watch: watch.Stop, Watched: live.watched, Wait: pacer.Wait,
 	})
 	status.clear()
 	if err := samples.close(); err != nil && runErr == nil {

@@ -178,8 +178,8 @@ func coloursOf(d *result.Document) map[string]int {
 func facts(d *result.Document) []fact {
 	s := d.Plan.Settings
 	turn := fmt.Sprintf("%d × %d calls", s.Blocks, s.Calls)
-	if s.Duration > 0 {
-		turn = fmt.Sprintf("%d × %s", s.Blocks, durationText(s.Duration))
+	if s.Timed() {
+		turn = fmt.Sprintf("%d × %s", s.Blocks, turnText(s))
 	}
 	callers := make([]string, len(d.Method.Concurrency))
 	for i, n := range d.Method.Concurrency {

@@ -45,11 +45,26 @@ func headline(d *result.Document, g *result.Group) string {
 		callers = fmt.Sprintf("%d callers", g.Concurrency)
 	}
 	turn := fmt.Sprintf("%d calls", s.Calls)
-	if s.Duration > 0 {
-		turn = durationText(s.Duration)
+	if s.Timed() {
+		turn = turnText(s)
 	}
 	parts = append(parts, callers, fmt.Sprintf("%d × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d), "µs")
 	return strings.Join(parts, " · ")
+}
+
+// turnText says what a contender's turn in a block is, where it is a time under load.
+func turnText(s plan.Settings) string {
+	text := durationText(s.Duration)
+	if len(s.Stages) > 0 {
+		text = durationText(plan.Duration(plan.Total(s.Stages))) + " of stages"
+	}
+	switch {
+	case s.Model == plan.Open && len(s.Stages) > 0:
+		return text + ", open"
+	case s.Model == plan.Open:
+		return fmt.Sprintf("%s at %s/s, open", text, figureOf(s.Rate))
+	}
+	return text
 }
 
 func hopText(d *result.Document) string {
