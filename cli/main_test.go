@@ -132,7 +132,7 @@ func site() {
 		n := seen.Add(1)
 		switch how := os.Args[1]; {
 		case how == "slow":
-			time.Sleep(3 * time.Millisecond)
+			<-time.After(3 * time.Millisecond)
 		case how == "varying":
 			fmt.Fprintf(w, `{"n":%d,"ok":true}`, n)
 			return
