@@ -36,6 +36,9 @@ type replyReader struct {
 	r, w    int    // buf[r:w] is read and not yet used
 	body    []byte // a body that does not lie in buf as one piece
 	session []byte // the last reply's Mcp-Session-Id
+
+	keepsHead bool
+	lastHead  []byte // of the last reply, when keepsHead is set
 }
 
 // bad makes the failure for a reply that does not parse.
@@ -57,6 +60,9 @@ func (p *replyReader) next(method string) (Reply, error) {
 			return Reply{}, err
 		}
 		if h.status >= 200 {
+			if p.keepsHead {
+				p.lastHead = append(p.lastHead[:0], raw...)
+			}
 			break
 		}
 		if h.status == 101 || h.chunked || h.length > 0 {

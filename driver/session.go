@@ -25,6 +25,7 @@ type Step struct {
 	Body   string   // "" for none
 	Expect Expect
 	Keep   map[string][]string // by name: where in the JSON reply the value stands
+	Fields map[string]string   // by name: the header field of the reply that holds the value; one that is not there leaves it unset
 	Think  time.Duration       // pause behind the step; in nobody's time
 	Needs  string              // the name of a value: without it the step is left out
 }
@@ -52,6 +53,9 @@ func Check(steps []Step) error {
 		for name := range s.Keep {
 			known[name] = true
 		}
+		for name := range s.Fields {
+			known[name] = true
+		}
 	}
 	return nil
 }
@@ -67,6 +71,7 @@ type session struct {
 }
 
 func newSession(c *Conn, h *HTTP) *session {
+	c.in.keepsHead = true
 	return &session{conn: c, steps: h.Steps, values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
 }
 
@@ -147,6 +152,11 @@ func (s *session) fill(text string) string {
 
 // keep takes values out of a JSON reply, or of the last data line of an event stream.
 func (s *session) keep(step *Step, body []byte) error {
+	for name, field := range step.Fields {
+		if v, ok := fieldOf(s.conn.in.lastHead, field); ok {
+			s.values[name] = v
+		}
+	}
 	if len(step.Keep) == 0 {
 		return nil
 	}
@@ -167,6 +177,19 @@ func (s *session) keep(step *Step, body []byte) error {
 		s.values[name] = jsonText(v)
 	}
 	return nil
+}
+
+// fieldOf returns the value of the first field of a name in a head that was parsed before.
+func fieldOf(head []byte, name string) (string, bool) {
+	_, fields, more := bytes.Cut(head, crlf)
+	for more {
+		var line []byte
+		line, fields, more = bytes.Cut(fields, crlf)
+		if n, v, err := parseField(line); err == nil && is(n, strings.ToLower(name)) {
+			return string(v), true
+		}
+	}
+	return "", false
 }
 
 // Close closes the connection.

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -11,17 +10,11 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
-	"toll/contender"
 	"toll/driver"
-	"toll/lab"
-	"toll/lab/load"
 	"toll/lab/plan"
 	"toll/lab/result"
 )
@@ -232,225 +225,6 @@ func (l *loader) clientFor(addr string) string {
 		return driver.ClientLoop
 	}
 	return driver.ClientRaw
-}
-
-// probeTimeout bounds each call of the probe.
-const probeTimeout = 10 * time.Second
-
-// probeCommand starts a command once, to call it as probe does, and stops it.
-func (l *loader) probeCommand(ctx context.Context, t LoadTarget, first bool) (err error) {
-	x := l.commandSeat(t, "")
-	spec, err := x.spec()
-	if err != nil {
-		return err
-	}
-	p, err := contender.Start(ctx, spec)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrTarget, err)
-	}
-	defer func() {
-		if stopErr := p.Stop(context.WithoutCancel(ctx)); err == nil && stopErr != nil {
-			err = fmt.Errorf("%w: %w", ErrTarget, stopErr)
-		}
-	}()
-	h, ok := x.target(p.Ready(), nil).(*driver.HTTP)
-	if !ok {
-		return fmt.Errorf("%s: it can't be called over HTTP", t.Name)
-	}
-	return l.probe(ctx, t.Name, h, first)
-}
-
-// probe calls a target twice. What both answers share is expected of every later one.
-func (l *loader) probe(ctx context.Context, name string, h *driver.HTTP, first bool) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	l.measureRTT(ctx, h.Addr)
-	if len(l.cfg.Steps) > 0 {
-		c, err := h.Open(ctx)
-		if err == nil {
-			err = c.Call(ctx, driver.NoMark())
-			load.Close(c)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", name, ErrTarget, err)
-		}
-		l.nullDoc = nullReply([]byte("{}"))
-		return nil
-	}
-	var bodies [2][]byte
-	for i := range bodies {
-		r, err := h.Once(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", name, ErrTarget, err)
-		}
-		bodies[i] = r.Body
-	}
-	if first {
-		l.nullDoc = nullReply(bodies[0])
-	}
-	same := bytes.Equal(bodies[0], bodies[1])
-	switch e := &l.cfg.Expect; {
-	case e.Content() || l.cfg.AnyBody:
-	case same && first:
-		e.Body = append([]byte{}, bodies[0]...)
-	case !same:
-		l.seen = append(l.seen, name+" answers with another body each time: give --assert-json, or only its status is checked")
-	}
-	if e := l.cfg.Expect.Body; e != nil && !bytes.Equal(e, bodies[0]) {
-		l.cfg.Expect.Body = nil
-		l.seen = append(l.seen, "the targets' bodies differ: give --assert-json, or only the status is checked")
-	}
-	return nil
-}
-
-// measureRTT times a few connects: a handshake is one round trip.
-func (l *loader) measureRTT(ctx context.Context, addr string) {
-	if l.rtt != nil {
-		return
-	}
-	var all []float64
-	for range 5 {
-		d, err := driver.ConnectTime(ctx, addr)
-		if err != nil {
-			return
-		}
-		all = append(all, d.Seconds()*1000)
-	}
-	slices.Sort(all)
-	l.rtt = result.Ptr(result.Round5(all[len(all)/2]))
-}
-
-// nullReply is a reply with a body, and fields as servers send them.
-func nullReply(body []byte) []byte {
-	b := []byte("HTTP/1.1 200 OK\r\nServer: toll\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: ")
-	b = strconv.AppendInt(b, int64(len(body)), 10)
-	b = append(b, "\r\nConnection: keep-alive\r\n\r\n"...)
-	return append(b, body...)
-}
-
-// nullDocument is what the null target answers: the first target's body where one was probed.
-func (l *loader) nullDocument() []byte {
-	if l.nullDoc == nil {
-		return nullReply([]byte("{}"))
-	}
-	return l.nullDoc
-}
-
-// Open starts what has to be started and seats every target, the baseline once more as the control where there is something
-// to compare, and the null target.
-func (l *loader) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
-	var set lab.Set
-	var seats []seat
-	comparing := len(l.cfg.Targets) > 1
-	for i, t := range l.cfg.Targets {
-		role := ""
-		if comparing && i == 0 {
-			role = result.Baseline
-		}
-		for _, role := range []string{role, result.Control} {
-			if role == result.Control && (!comparing || i > 0) {
-				continue
-			}
-			if t.Command != "" {
-				seats = append(seats, l.commandSeat(t, role))
-				continue
-			}
-			addr, host, path := t.address()
-			set.Entries = append(set.Entries, l.entry(t, role, addr, host, path))
-		}
-	}
-	if !l.cfg.NoNull {
-		null, err := l.nullSeat(s)
-		if err != nil {
-			return set, err
-		}
-		seats = append(seats, null)
-	}
-	started := l.open(ctx, s, seats)
-	for i := range started.Entries {
-		e := &started.Entries[i]
-		e.Client = l.clientFor("")
-		if h, ok := e.Target.(*driver.HTTP); ok {
-			e.Client = h.Client
-		}
-		e.Unverified = e.Unverified || e.Role != result.Null && l.blind()
-	}
-	set.Entries = append(set.Entries, started.Entries...)
-	set.Failures, set.Gaps = started.Failures, started.Gaps
-	return set, nil
-}
-
-// blind reports whether nothing of a reply but its status and framing is looked at.
-func (l *loader) blind() bool { return !l.cfg.Expect.Content() && len(l.cfg.Steps) == 0 }
-
-// entry seats a URL.
-func (l *loader) entry(t LoadTarget, role, addr, host, path string) lab.Entry {
-	wire := new(driver.Wire)
-	h := l.target(addr, host, path, l.client, nil)
-	return lab.Entry{
-		Contender: result.Contender{Name: t.Name}, Role: role, Connections: "per-caller", Client: h.Client,
-		Target: h, Metered: l.target(addr, host, path, l.client, wire),
-		Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
-		TLS:  l.verified(addr), Unverified: l.blind(),
-		Unseen: "called by its address; toll did not start it and does not see its process",
-	}
-}
-
-// verified says what of a TLS connection was verified, as far as the probe has seen.
-func (l *loader) verified(addr string) *result.TLS {
-	if !strings.HasPrefix(addr, "https:") {
-		return nil
-	}
-	t := &result.TLS{ServerVerified: true, ClientVerified: l.cfg.Cert != "" && l.asked.Load(), Resumption: "off"}
-	if l.cfg.Resume {
-		t.Resumption = "on"
-	}
-	return t
-}
-
-func (l *loader) commandSeat(t LoadTarget, role string) seat {
-	return seat{
-		contender: result.Contender{Name: t.Name}, role: role, unverified: l.blind(),
-		spec: func() (contender.Spec, error) {
-			spec := contender.Spec{Name: t.Name, Command: []string{"sh", "-c", t.Command}}
-			if strings.Contains(t.Command, "{port}") {
-				spec.Endpoint, spec.Probe.TCP = "http://127.0.0.1:{port}", true
-			}
-			return spec, nil
-		},
-		target: func(r contender.Ready, wire *driver.Wire) load.Target {
-			_, host, _ := strings.Cut(r.Addr, "://")
-			return l.target(r.Addr, host, cmp.Or(t.Path, r.Path, "/"), l.client, wire)
-		},
-	}
-}
-
-// nullSeat is a server of ours that answers with the first target's reply and does nothing else, over the same kind of
-// socket.
-func (l *loader) nullSeat(s lab.Setting) (seat, error) {
-	file, err := l.fixture("null.http", l.nullDocument())
-	if err != nil {
-		return seat{}, err
-	}
-	args := []string{"serve", "null", "--reply", file}
-	x := seat{contender: result.Contender{Name: result.Null, Language: "go"}, role: result.Null}
-	switch s.Phase {
-	case "unix":
-		args = append(args, "--unix", l.socket("null"))
-	case "tls":
-		args = append(args, "--cert", filepath.Join(l.dir, "server.crt"), "--key", filepath.Join(l.dir, "server.key"))
-		x.tls = &result.TLS{ServerVerified: true, Resumption: "off"}
-	}
-	x.spec = func() (contender.Spec, error) { return contender.Self(args...) }
-	x.target = func(r contender.Ready, wire *driver.Wire) load.Target {
-		h := l.target(r.Addr, "", "/", l.ca, wire)
-		h.Expect, h.Steps = driver.Expect{}, nil
-		if h.Client == driver.ClientH2 || h.Client == driver.ClientH2C {
-			h.Client = driver.ClientHTTP
-		}
-		return h
-	}
-	return x, nil
 }
 
 // readPool reads the certificates of a PEM file.

@@ -38,7 +38,7 @@ type fileStep struct {
 	Body   string
 	Status []int
 	Assert []string          // as --assert-json
-	Keep   map[string]string // name: place in the JSON reply
+	Keep   map[string]string // name: place in the JSON reply, or header:NAME
 	Think  plan.Duration
 	Needs  string // leave the step out when this value was not kept
 }
@@ -133,6 +133,13 @@ func (s fileStep) step() (driver.Step, error) {
 		out.Expect.JSON = append(out.Expect.JSON, w)
 	}
 	for name, place := range s.Keep {
+		if field, ok := strings.CutPrefix(place, "header:"); ok {
+			if out.Fields == nil {
+				out.Fields = make(map[string]string)
+			}
+			out.Fields[name] = strings.TrimSpace(field)
+			continue
+		}
 		if strings.Contains(place, "=") {
 			return out, fmt.Errorf("keep %s: %q is not a place such as result.id", name, place)
 		}
