@@ -125,20 +125,15 @@ func (s *Raw) json(ctx context.Context, path []byte, req *http1.Request, reply *
 	return nil
 }
 
-func (s *Raw) invoke(ctx context.Context, op *Operation, req *http1.Request, reply *http1.Reply) error {
-	decode := func(in any) error { return decodeStrictly(bytes.NewReader(req.Body), in) }
+func (s *Raw) invoke(ctx context.Context, op *Operation, req *http1.Request, reply *http1.Reply) (err error) {
+	input := req.Body
 	switch {
 	case string(req.Method) == http.MethodGet:
-		decode = func(any) error { return nil }
+		input = []byte("{}")
 	case !isJSON(string(req.Header("content-type"))):
 		return &Error{unsupportedMediaType, "want application/json"}
 	}
-	out, err := op.Call(ctx, decode)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(out)
-	reply.Body = append(reply.Body, body...)
+	reply.Body, err = op.CallJSON(ctx, input, reply.Body)
 	return err
 }
 

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // A peer is the client at the other end of a byte stream, such as a parent process: one message a line, both ways.
@@ -17,6 +19,7 @@ type peer struct {
 	s    *Server
 	sess *session       // what earlier revisions keep between requests, and what of any revision is in progress
 	wg   sync.WaitGroup // of calls in progress
+	over atomic.Bool    // nothing more is said
 	room chan struct{}  // holds one for each call in progress
 
 	mu     sync.Mutex
@@ -27,16 +30,20 @@ type peer struct {
 
 // ServeStream answers messages that come as lines on r with lines on w, until r ends, ctx does or the server is closed.
 // Calls that are in progress when r ends are cancelled: nobody waits for their replies. It does not close r; when ctx ends
-// it returns after the read in progress.
+// it returns after the read in progress. It returns with an error, and leaves a goroutine behind, if a call does not end
+// when it is cancelled.
 func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(s.ctx, cancel)()
 	p := &peer{s: s, w: w, room: make(chan struct{}, s.cfg.MaxCalls), sess: &session{rev: rev20251125}}
 	p.sess.level.Store(int32(levelOf([]byte("info"))))
 	err := p.read(ctx, bufio.NewReaderSize(r, 64<<10))
+	p.over.Store(true)
 	cancel()
 	p.sess.end()
-	p.wg.Wait()
+	if stuck := p.wait(); stuck != nil {
+		return stuck
+	}
 	if ctx.Err() != nil && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -44,6 +51,26 @@ func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) erro
 		return nil
 	}
 	return err
+}
+
+// grace is how long calls may take to end once they are cancelled. A write to a client that does not read can't be broken
+// off from here.
+const grace = 2 * time.Second
+
+func (p *peer) wait() error {
+	ended := make(chan struct{})
+	go func() {
+		p.wg.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return errors.New("a call goes on after its client has ended: it does not heed its context, or the client does not read")
+	}
 }
 
 func (p *peer) read(ctx context.Context, in *bufio.Reader) error {
@@ -302,7 +329,7 @@ func (p *peer) send(msg []byte) error {
 
 // write writes whole lines. p.mu is held.
 func (p *peer) write(lines []byte) error {
-	if p.failed != nil {
+	if p.failed != nil || p.over.Load() {
 		return p.failed
 	}
 	if _, err := p.w.Write(lines); err != nil {

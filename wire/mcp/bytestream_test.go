@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"toll/wire/mcp"
 )
@@ -171,6 +172,31 @@ func TestAByteStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	if err == nil || err.Error() != "write to the client: gone" {
 		t.Error(err)
 	}
+}
+
+// A client that ends without reading what it is told does not keep the server.
+func TestAByteStreamDoesNotWaitForAReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, mcp.Config{})
+		in, feed := io.Pipe()
+		out, answers := io.Pipe()
+		end := make(chan error, 1)
+		go func() { end <- s.ServeStream(context.Background(), in, answers) }()
+		io.WriteString(feed, initialize+"\n")
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.RemoveTools("echo"); err != nil { // which it is told, and does not read
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		feed.Close()
+		if err := <-end; err == nil || !strings.Contains(err.Error(), "the client does not read") {
+			t.Error(err)
+		}
+		out.Close()
+	})
 }
 
 // FuzzStream: each line that comes out is a message, whatever goes in.
