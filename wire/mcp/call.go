@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -159,99 +158,4 @@ func notification(method string, params []byte) []byte {
 		return append(msg, '}')
 	}
 	return append(msg, `"}`...)
-}
-
-// A Question is a request of a server to a client.
-type Question struct {
-	Key    string          // names the answer
-	Method string          // elicitation/create, sampling/createMessage or roots/list
-	Params json.RawMessage // an object
-}
-
-func (q *Question) capability() string {
-	switch q.Method {
-	case "elicitation/create":
-		return "elicitation"
-	case "sampling/createMessage":
-		return "sampling"
-	}
-	return "roots"
-}
-
-// A needed is what ends a call of 2026-07-28 whose client must answer first; it comes back with a new request.
-type needed struct {
-	questions []Question
-	state     []byte
-}
-
-func (n *needed) Error() string { return "the client's answers are needed" }
-
-// State returns what an earlier round of this call gave to Ask, nil in the first.
-func (c *Call) State() []byte { return c.state }
-
-// Answer returns what the client brought as the answer with the given key, nil without one that is an object.
-func (c *Call) Answer(key string) json.RawMessage {
-	if a := find(c.x.m.params.inputs, key); len(a) > 0 && a[0] == '{' {
-		return json.RawMessage(a)
-	}
-	return nil
-}
-
-// Ask gets the client's answers, by key. Up to 2025-11-25 it sends the questions and waits. Since then a client answers by
-// a second request: Ask then returns an error that the tool must return as it is, and when it is called again the answers
-// are there and state is what State returns. A client that did not declare what a question needs gets a [MissingCapability].
-func (c *Call) Ask(ctx context.Context, state []byte, questions ...Question) (map[string]json.RawMessage, error) {
-	for _, q := range questions {
-		if !c.Can(q.capability()) {
-			return nil, MissingCapability(q.capability())
-		}
-	}
-	answers := make(map[string]json.RawMessage, len(questions))
-	if c.x.rev.modern() {
-		for _, q := range questions {
-			if answers[q.Key] = c.Answer(q.Key); answers[q.Key] == nil {
-				return nil, &needed{questions, state}
-			}
-		}
-		return answers, nil
-	}
-	if c.x.sess == nil || c.x.out == nil {
-		return nil, errors.New("the client can't be asked: there is no session or no stream of events")
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.x.s.cfg.AskTimeout)
-	defer cancel()
-	for _, q := range questions {
-		answer, err := c.x.sess.ask(ctx, c.send, q)
-		if err != nil {
-			return nil, err
-		}
-		answers[q.Key] = answer
-	}
-	return answers, nil
-}
-
-func (c *Call) send(msg []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.x.out.send(msg)
-}
-
-// appendNeeded appends the result that asks for answers.
-func (s *Server) appendNeeded(dst []byte, x *exchange, n *needed) []byte {
-	dst = append(appendResult(dst, x.m.id), `{"resultType":"input_required"`...)
-	sep := `,"inputRequests":{`
-	for _, q := range n.questions {
-		dst = append(appendText(append(dst, sep...), []byte(q.Key)), `:{"method":"`...)
-		dst = append(append(dst, q.Method...), `","params":`...)
-		dst = append(append(dst, compact(q.Params)...), '}')
-		sep = ","
-	}
-	if len(n.questions) > 0 {
-		dst = append(dst, '}')
-	}
-	if n.state != nil || len(n.questions) == 0 {
-		dst = appendText(append(dst, `,"requestState":`...), s.sealState(n.state, x.m.method, x.subject()))
-	}
-	dst = append(dst, s.identity...)
-	return append(dst, "}}"...)
 }

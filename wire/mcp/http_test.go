@@ -376,44 +376,41 @@ func TestEventsHoldTheSameMessage(t *testing.T) {
 
 func third(_ int, _ string, r *mcp.Reply) *mcp.Reply { return r }
 
-func TestAQuickCallAllocatesNothing(t *testing.T) {
-	s := newServer(t, mcp.Config{Sessions: true})
-	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"id":7,"note":"abc"},` + modern + `}}`)
-	names := [][]byte{[]byte("Host"), []byte("Content-Type"), []byte("Accept"), []byte("MCP-Protocol-Version"), []byte("Mcp-Method"), []byte("Mcp-Name")}
-	values := [][]byte{
-		[]byte("127.0.0.1:80"), []byte("application/json"), []byte("application/json, text/event-stream"), []byte("2026-07-28"),
-		[]byte("tools/call"), []byte("echo"),
+// quickCall answers the same call again and again.
+func quickCall(t testing.TB, cfg mcp.Config) (call func(), reply *mcp.Reply) {
+	s := newServer(t, cfg)
+	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"id":7,"note":"` +
+		strings.Repeat("x", 32) + `"},` + modern + `}}`)
+	var names, values [][]byte
+	for _, line := range append(modernHeader("tools/call", "echo"), "Host: 127.0.0.1:80", "Content-Type: application/json",
+		"Accept: application/json, text/event-stream", "User-Agent: x", "Content-Length: 300") {
+		name, value, _ := strings.Cut(line, ":")
+		names, values = append(names, []byte(name)), append(values, []byte(value))
 	}
 	var h mcp.Head
-	var r mcp.Reply
-	n := testing.AllocsPerRun(200, func() {
+	reply = new(mcp.Reply)
+	return func() {
 		h.Reset("POST")
 		for i := range names {
 			h.Add(names[i], values[i])
 		}
-		r.Reset(nil)
-		s.Answer(context.Background(), &h, body, &r)
-	})
-	if n != 0 || failure(t, string(r.Body)) != "" {
-		t.Errorf("%v allocations, reply %s", n, r.Body)
+		reply.Reset(nil)
+		s.Answer(context.Background(), &h, body, reply)
+	}, reply
+}
+
+func TestAQuickCallAllocatesNothing(t *testing.T) {
+	call, reply := quickCall(t, mcp.Config{Sessions: true})
+	if n := testing.AllocsPerRun(200, call); n != 0 || failure(t, string(reply.Body)) != "" {
+		t.Errorf("%v allocations, reply %s", n, reply.Body)
 	}
 }
 
 func BenchmarkCall(b *testing.B) {
-	s := newServer(b, mcp.Config{})
-	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"id":7,"note":"` + strings.Repeat("x", 32) + `"},` + modern + `}}`)
-	var h mcp.Head
-	var r mcp.Reply
+	call, _ := quickCall(b, mcp.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
-		h.Reset("POST")
-		h.Add([]byte("Host"), []byte("127.0.0.1:80"))
-		h.Add([]byte("Content-Type"), []byte("application/json"))
-		h.Add([]byte("MCP-Protocol-Version"), []byte("2026-07-28"))
-		h.Add([]byte("Mcp-Method"), []byte("tools/call"))
-		h.Add([]byte("Mcp-Name"), []byte("echo"))
-		r.Reset(nil)
-		s.Answer(context.Background(), &h, body, &r)
+		call()
 	}
 }
 

@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,7 +197,8 @@ func (s *session) introduced(capabilities []byte) {
 	s.able = slices.Clone(capabilities)
 }
 
-func (s *session) leastLevel() int    { return int(s.level.Load()) }
+func (s *session) leastLevel() int { return int(s.level.Load()) }
+
 func (s *session) setLevel(level int) { s.level.Store(int32(level)) }
 
 // mailbox returns where the session's changes collect, nil when the session is over.
@@ -269,61 +267,6 @@ func (s *session) cancel(id []byte) {
 	defer s.mu.Unlock()
 	if cancel := s.calls[string(id)]; cancel != nil {
 		cancel()
-	}
-}
-
-// An answer is a client's to a request of ours.
-type answer struct{ result, error []byte }
-
-// maxQuestions bounds the requests of ours that wait for one client's answer.
-const maxQuestions = 64
-
-// ask sends a request to the client and waits for its answer.
-func (s *session) ask(ctx context.Context, send func(msg []byte) error, q Question) (json.RawMessage, error) {
-	s.mu.Lock()
-	if s.over || len(s.pending) >= maxQuestions {
-		s.mu.Unlock()
-		return nil, fmt.Errorf("%s: the session is over, or %d requests wait for its client", q.Method, maxQuestions)
-	}
-	s.next++
-	id := strconv.FormatInt(s.next, 10)
-	came := make(chan answer, 1)
-	if s.pending == nil {
-		s.pending = make(map[string]chan answer)
-	}
-	s.pending[id] = came
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.pending, id)
-	}()
-	msg := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	msg = append(append(append(msg, `,"method":"`...), q.Method...), `","params":`...)
-	if err := send(append(append(msg, compact(q.Params)...), '}')); err != nil {
-		return nil, fmt.Errorf("%s: %w", q.Method, err)
-	}
-	select {
-	case a, ok := <-came:
-		if !ok {
-			return nil, errors.New(q.Method + ": the session ended")
-		}
-		if a.error != nil {
-			return nil, fmt.Errorf("%s: the client refused: %s", q.Method, clip(a.error))
-		}
-		return a.result, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: no answer from the client: %w", q.Method, ctx.Err())
-	}
-}
-
-// answered takes a client's response; one that nothing waits for is dropped.
-func (s *session) answered(m *message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if came := s.pending[string(m.id)]; came != nil {
-		delete(s.pending, string(m.id))
-		came <- answer{slices.Clone(m.result), slices.Clone(m.error)}
 	}
 }
 
