@@ -95,7 +95,7 @@ func (t *tail) line(buf []byte, limit int) ([]byte, error) {
 	}
 }
 
-// chunked reads a chunked body (RFC 9112 §7.1) whole; trailers are read and dropped.
+// chunked reads a chunked body (RFC 9112 §7.1) whole; trailers are read, held to the form of header lines and dropped.
 func (p *reader) chunked(req *Request) error {
 	t := &tail{p: p}
 	body := p.body[:0]
@@ -132,6 +132,9 @@ func (p *reader) chunked(req *Request) error {
 		}
 		if seen += len(line); seen > maxTrailer {
 			return refuse(431, "trailers of more than %d bytes", maxTrailer)
+		}
+		if _, err := parseField(line); err != nil {
+			return err
 		}
 	}
 	p.body, req.Body = body, body

@@ -133,30 +133,39 @@ func (r *Request) requestLine(line []byte) error {
 }
 
 func (r *Request) field(line []byte) error {
+	f, err := parseField(line)
+	if err != nil {
+		return err
+	}
+	if len(r.fields) == maxFields {
+		return refuse(431, "more than %d header lines", maxFields)
+	}
+	r.fields = append(r.fields, f)
+	return nil
+}
+
+// parseField reads a line of a head or of a trailer.
+func parseField(line []byte) (Field, error) {
 	if len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
-		return refuse(400, "a folded header line")
+		return Field{}, refuse(400, "a folded header line")
 	}
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {
-		return refuse(400, "a header line without a name")
+		return Field{}, refuse(400, "a header line without a name")
 	}
 	name := line[:colon]
 	for _, c := range name {
 		if !isToken(c) {
-			return refuse(400, "malformed header name")
+			return Field{}, refuse(400, "malformed header name")
 		}
 	}
 	value := bytes.Trim(line[colon+1:], " \t")
 	for _, c := range value {
 		if c < ' ' && c != '\t' || c == 0x7f {
-			return refuse(400, "a control character in a header value")
+			return Field{}, refuse(400, "a control character in a header value")
 		}
 	}
-	if len(r.fields) == maxFields {
-		return refuse(431, "more than %d header lines", maxFields)
-	}
-	r.fields = append(r.fields, Field{name, value})
-	return nil
+	return Field{name, value}, nil
 }
 
 // framing reads from the header lines where the body ends and whether the connection goes on (RFC 9112 §6.3, §9.3).

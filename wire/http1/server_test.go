@@ -104,6 +104,7 @@ func TestRequestsAndTheirReplies(t *testing.T) {
 		"panic":                   {"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n" + get, []string{"500 internal error"}, true},
 		"body over its bound":     {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", []string{"413 body of more than 1000 bytes"}, true},
 		"chunks over the bound":   {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" + long + "\r\n1\r\nx\r\n0\r\n\r\n", []string{"413 body of more than 1000 bytes"}, true},
+		"trailer without a name":  {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n0\r\n\r\n", []string{"400 a header line without a name"}, true},
 		"huge chunk":              {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\n", []string{"400 malformed chunk size"}, true},
 		"huge length":             {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999999999\r\n\r\n", []string{"413 body of more than 1000 bytes"}, true},
 		"head over its bound":     {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("y", 3000) + "\r\n\r\n", []string{"431 head of more than 2000 bytes"}, true},
