@@ -64,7 +64,7 @@ func loopback(host string) bool {
 
 // takes reports whether an Accept header admits a media type; no header admits all (RFC 9110 §12.5.1).
 func takes(accept []byte, kind, sub string) bool {
-	if accept == nil {
+	if len(accept) == 0 {
 		return true
 	}
 	for len(accept) > 0 {

@@ -49,7 +49,7 @@ func (h *Head) Add(name, value []byte) {
 	case len("mcp-session-id"):
 		to, bit = pick(name, "mcp-session-id", &h.session, 64)
 	}
-	value = bytes.Trim(value, " \t")
+	value = trim(value)
 	switch {
 	case to == nil:
 		h.param(name, value)
@@ -61,6 +61,17 @@ func (h *Head) Add(name, value []byte) {
 		*to = value
 		h.seen |= bit
 	}
+}
+
+// trim takes the white space around a header's value away.
+func trim(v []byte) []byte {
+	for len(v) > 0 && (v[0] == ' ' || v[0] == '\t') {
+		v = v[1:]
+	}
+	for len(v) > 0 && (v[len(v)-1] == ' ' || v[len(v)-1] == '\t') {
+		v = v[:len(v)-1]
+	}
+	return v
 }
 
 func pick(name []byte, want string, to *[]byte, bit uint16) (*[]byte, uint16) {

@@ -13,7 +13,7 @@ func TestAcceptIsReadAsAList(t *testing.T) {
 	t.Parallel()
 	for accept, want := range map[string]bool{
 		"text/event-stream": true, "application/json, text/event-stream": true, "TEXT/Event-Stream;q=0.1": true, "text/*": true, "*/*": true,
-		"text/event-stream;q=0": false, "text/event-stream; Q=0.000": false, "application/json": false, "": false, "text": false, ",,": false,
+		"text/event-stream;q=0": false, "text/event-stream; Q=0.000": false, "application/json": false, "": true, "text": false, ",,": false,
 		"text/event-stream;q=x": true, "application/json;text/event-stream": false,
 	} {
 		if got := takes([]byte(accept), "text", "event-stream"); got != want {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"unicode/utf8"
 )
@@ -11,6 +12,15 @@ func appendText(dst, t []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(t); {
+		for i+8 <= len(t) {
+			if x := binary.LittleEndian.Uint64(t[i:]); special(x) || x&0x8080808080808080 != 0 {
+				break
+			}
+			i += 8
+		}
+		if i == len(t) {
+			break
+		}
 		c := t[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRune(t[i:])
