@@ -136,19 +136,20 @@ func (c *runCmd) beside(s *streams, docs []*result.Document) error {
 		}
 		fmt.Fprintln(s.out)
 		return report.Beside(s.out, t, docs[0], docs[1])
-	case orderProfile:
+	case orderProfile, orderSDKProfile:
 		fmt.Fprintln(s.out)
 		return report.Orders(s.out, docs[0], docs[1])
 	}
 	return nil
 }
 
-// seedProfile reproduces a published method and orderProfile shows what a fixed order does; both run twice, the second
-// time in shuffled order.
+// seedProfile reproduces a published method and the order profiles show what a fixed order does; they run twice, the second
+// time in shuffled order, as every profile does that has a twin for it.
 const (
-	seedProfile  = "seed"
-	orderProfile = "order"
-	shuffledToo  = "-shuffled"
+	seedProfile     = "seed"
+	orderProfile    = "order"
+	orderSDKProfile = "order-sdk"
+	shuffledToo     = "-shuffled"
 )
 
 // severity orders the exit codes: what could not be measured outweighs what was measured and missed.
@@ -173,7 +174,7 @@ func (c *runCmd) jobs() ([]job, error) {
 			return nil, err
 		}
 		out = append(out, j)
-		if c.Profile == seedProfile || c.Profile == orderProfile {
+		if slices.Contains(j.bench.Profiles(), c.Profile+shuffledToo) {
 			again := j
 			if again.plan, err = j.bench.Plan(c.Profile + shuffledToo); err != nil {
 				return nil, err
@@ -235,9 +236,13 @@ func (c *runCmd) narrow(p *plan.Plan) error {
 func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
 	var out []contender.Manifest
 	for _, w := range j.plan.With {
-		m, err := contender.Load(filepath.Join(j.base, w))
+		load := func() (contender.Manifest, error) { return contender.Load(filepath.Join(j.base, w)) }
+		if j.base == "" { // one of ours, which names contenders of peers
+			load = func() (contender.Manifest, error) { return findContender(c.Peers, w) }
+		}
+		m, err := load()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the plan's with %s: %w", w, err)
 		}
 		out = append(out, m)
 	}
@@ -252,6 +257,9 @@ func (c *runCmd) manifests(j job) ([]contender.Manifest, error) {
 		m, err := findContender(c.Peers, w)
 		if err != nil {
 			return nil, fmt.Errorf("--with %s: %w", w, err)
+		}
+		if slices.Contains(j.plan.Contenders, m.Name) {
+			return nil, fmt.Errorf("--with %s: two contenders are named %q", w, m.Name)
 		}
 		out = append(out, m)
 	}

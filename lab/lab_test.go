@@ -340,6 +340,27 @@ func TestWhatRanDifferentlyIsListed(t *testing.T) {
 	})
 }
 
+// In a fixed order every round calls the contenders as the set lists them, although they connect in random order.
+func TestAFixedOrderIsTheSetsInEveryRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settings()
+		s.Blocks, s.Rounds, s.Order = 12, 6, plan.Fixed
+		d, err := run(t.Context(), t, &house{fakes: standard()}, s, lab.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range d.Rows {
+			for _, round := range r.Rounds {
+				for _, b := range round.Blocks {
+					if b.Slot != i {
+						t.Errorf("%s %s, round %d: slot %d, want %d", r.Contender.Name, r.Role, round.Round, b.Slot, i)
+					}
+				}
+			}
+		}
+	})
+}
+
 // What was measured before something broke is not thrown away.
 func TestABrokenRunKeepsWhatItMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,6 +100,7 @@ func (r *run) settings() []Setting {
 // A lane is an entry while it is measured.
 type lane struct {
 	entry   Entry
+	place   int           // in the set
 	callers []load.Caller // none when the target is an engine, or the lane has a crowd
 	crowd   load.Crowd    // where turns are times under load
 	warm    []load.Outcome
@@ -134,6 +135,10 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	if len(lanes) == 0 {
 		return ctx.Err()
 	}
+	if r.o.Settings.Order == plan.Fixed {
+		// They connected and warmed up in random order; they are called in the plan's.
+		slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.place, b.place) })
+	}
 	for _, l := range lanes {
 		l.before, l.usable = r.usage(s, l)
 	}
@@ -158,7 +163,7 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 	var lanes []*lane
 	for _, i := range rnd.Perm(len(set.Entries)) {
 		e := set.Entries[i]
-		l := &lane{entry: e}
+		l := &lane{entry: e, place: i}
 		if l.engine() != nil {
 			lanes = append(lanes, l)
 			continue

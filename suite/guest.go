@@ -95,7 +95,7 @@ func (t transport) unfit(m contender.Manifest, d guestDriver, known bool, s lab.
 		return fmt.Sprintf("its manifest says driver %s, which asks an engine; this benchmark calls over connections", m.Driver)
 	case w.empty:
 		return "case " + emptyRead + " is made of our own contenders' calls"
-	case t.plan.Processes == plan.Shared:
+	case t.plan.Processes == plan.Shared && !slices.Contains(t.plan.Contenders, m.Name):
 		return "the plan has one server process, ours, for all contenders"
 	case s.Phase == "unix":
 		return "its manifest gives no unix socket"
@@ -112,6 +112,7 @@ func (t transport) unfit(m contender.Manifest, d guestDriver, known bool, s lab.
 func (t transport) guest(s lab.Setting, m contender.Manifest, d guestDriver, w work) seat {
 	out := seat{
 		contender: t.outsider(m, d.client),
+		own:       true,
 		spec: func() (contender.Spec, error) {
 			spec, err := m.Spec()
 			spec.Tools = w.tools

@@ -64,6 +64,7 @@ type seat struct {
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target    // calls it over a connection
 	engine      func(p *contender.Process) load.Target                    // or asks it over its standard input; it times itself
+	own         bool                                                      // it is no envelope of ours: a process that others share is not its
 	line        func(p *contender.Process, wire *driver.Wire) load.Target // or calls it so, by our clock
 	launch      bool                                                      // with line, each call starts a process of its own
 	calling     bool                                                      // the engine calls others, which it has started

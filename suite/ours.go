@@ -57,8 +57,14 @@ func ours() map[string]our {
 	}
 	h2c := rest("net/http client over HTTP/2, net/http server", driver.ClientH2C, ops("rest-h2c")...)
 	h2c.shared, h2c.blobs = true, false
+	fresh := rest("net/http client that keeps no connection, net/http server", driver.ClientHTTP, "ops")
+	fresh.target = func(c call) load.Target {
+		c.cold = true
+		return c.rest(driver.ClientHTTP)
+	}
 	return map[string]our{
 		"rest":            rest("net/http client, net/http server", driver.ClientHTTP, "ops"),
+		"rest-fresh":      fresh,
 		"rest-raw":        rest("toll's raw client, net/http server", driver.ClientRaw, "ops"),
 		"rest-raw-server": rest("toll's raw client, toll's HTTP loop", driver.ClientRaw, ops("rest-raw")...),
 		"rest-h2c":        h2c,

@@ -35,6 +35,10 @@ func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set 
 	}
 	one := &shared{p: p}
 	for _, s := range seats {
+		if s.own {
+			seatOwn(ctx, setting, s, &set)
+			continue
+		}
 		ready := p.Ready()
 		if strings.HasPrefix(s.contender.Name, "zap") {
 			ready.Addr = strings.Replace(ready.Addr, "http://", "tcp://", 1)
@@ -49,6 +53,19 @@ func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set 
 		})
 	}
 	return set
+}
+
+// seatOwn seats a contender at a process of its own, beside those that share one.
+func seatOwn(ctx context.Context, setting lab.Setting, s seat, set *lab.Set) {
+	e, err := start(ctx, s)
+	switch {
+	case err == nil:
+		set.Entries = append(set.Entries, *e)
+	case errors.Is(err, contender.ErrMissing):
+		set.Gaps = append(set.Gaps, gap(setting, s.label(), err.Error()))
+	default:
+		set.Failures = append(set.Failures, lab.Failure{Contender: s.label(), Reason: err.Error()})
+	}
 }
 
 // shared is one process behind several contenders: what it uses can't be told apart.

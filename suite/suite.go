@@ -112,7 +112,8 @@ func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests 
 			return nil, fmt.Errorf("%s: driver %q is not one of %s", m.Name, m.Driver, strings.Join(drivers(), ", "))
 		}
 		same := func(o contender.Manifest) bool { return o.Name == m.Name }
-		if slices.Contains(p.Contenders, m.Name) || slices.ContainsFunc(manifests[:i], same) {
+		taken := slices.Contains(p.Contenders, m.Name) && !slices.Contains(p.With, m.Name)
+		if taken || slices.ContainsFunc(manifests[:i], same) {
 			return nil, fmt.Errorf("two contenders are named %q", m.Name)
 		}
 	}

@@ -37,7 +37,12 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 		return lab.Set{}, fmt.Errorf("a shared process serves phase tcp only")
 	}
 	var seats []seat
+	outside, gaps := t.visitors(s, w)
 	for _, name := range t.plan.Contenders {
+		if slices.ContainsFunc(t.outside, func(m contender.Manifest) bool { return m.Name == name }) {
+			outside, seats = moveSeat(name, outside, seats)
+			continue
+		}
 		seat, err := t.seat(s, name, w)
 		if err != nil {
 			return lab.Set{}, err
@@ -53,10 +58,21 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			seats = append(seats, again)
 		}
 	}
-	outside, gaps := t.visitors(s, w)
 	set := t.open(ctx, s, append(seats, outside...))
 	set.Gaps = append(set.Gaps, gaps...)
 	return set, nil
+}
+
+// moveSeat moves the named seat, if it is there, to where the plan has it in its order.
+func moveSeat(name string, from, to []seat) (rest, moved []seat) {
+	for _, s := range from {
+		if s.contender.Name == name {
+			to = append(to, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return rest, to
 }
 
 // seat describes one contender of ours.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -87,6 +88,7 @@ func serveHTTP(s *mcp.Server, o mcp.StreamableHTTPOptions) error {
 		return err
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/note", rest)
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &o))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(l)
@@ -95,6 +97,22 @@ func serveHTTP(s *mcp.Server, o mcp.StreamableHTTPOptions) error {
 	}
 	err = obey(os.Stdin, os.Stdout, nil)
 	return closeBoth(err, server)
+}
+
+// rest serves note as plain JSON over HTTP beside the SDK, for a comparison in which all rows share one process.
+func rest(w http.ResponseWriter, r *http.Request) {
+	var in noteIn
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	body, err := json.Marshal(noteOut{in.ID, in.Note, "done", "toll"})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(body)
 }
 
 func closeBoth(err error, c io.Closer) error {
