@@ -108,7 +108,7 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 			break
 		}
 	}
-	if err := c.beside(s, docs); err != nil {
+	if err := c.beside(ctx, s, docs); err != nil {
 		return exit(exitNotMeasured, err)
 	}
 	if len(jobs) > 1 && c.Profile == "" && !c.JSON {
@@ -124,12 +124,15 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 }
 
 // beside shows a profile that ran in both orders side by side, profile seed with the published table.
-func (c *runCmd) beside(s *streams, docs []*result.Document) error {
+func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document) error {
 	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
 		return nil
 	}
 	switch c.Profile {
 	case seedProfile:
+		if docs[0].Benchmark == "spawn" {
+			return besideSpawn(ctx, s, docs)
+		}
 		t, err := published.Load("transport-seed")
 		if err != nil {
 			return err
@@ -141,6 +144,25 @@ func (c *runCmd) beside(s *streams, docs []*result.Document) error {
 		return report.Orders(s.out, docs[0], docs[1])
 	}
 	return nil
+}
+
+// besideSpawn shows the published spawn table beside ours, and how it came by its 491 failures.
+func besideSpawn(ctx context.Context, s *streams, docs []*result.Document) error {
+	t, err := published.Load("spawn-seed")
+	if err != nil {
+		return err
+	}
+	const requests, levels = 500, 3
+	counted, err := suite.Lengths(ctx, requests, levels)
+	if err != nil {
+		return fmt.Errorf("counting failures by length: %w", err)
+	}
+	var out []report.LengthLevel
+	for _, l := range counted {
+		out = append(out, report.LengthLevel(l))
+	}
+	fmt.Fprintln(s.out)
+	return report.BesideSpawn(s.out, t, docs[0], docs[1], out)
 }
 
 // seedProfile reproduces a published method and the order profiles show what a fixed order does; they run twice, the second

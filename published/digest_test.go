@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,8 @@ func pinOf(name, text string) pin {
 
 func TestOneChangedDigitIsRefused(t *testing.T) {
 	t.Parallel()
-	p := pins()[0]
+	all := pins()
+	p := all[slices.IndexFunc(all, func(p pin) bool { return p.name == "transport-seed" })]
 	text, err := files.ReadFile(p.name + ".json")
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,22 @@ func TestTransportSeedIsAsPrinted(t *testing.T) {
 	}
 }
 
+// Transcribed a second time, by hand, from the write-up.
+func TestSpawnSeedIsAsPrinted(t *testing.T) {
+	t.Parallel()
+	row := func(label string, c, p50, p95, p99, rps float64) published.Row {
+		return published.Row{Label: label, Phase: "http-new", P50: [2]float64{p50, p50}, Figures: map[string]float64{
+			"concurrency": c, "p95_ms": p95, "p99_ms": p99, "rps": rps,
+		}}
+	}
+	want := []published.Row{
+		row("1", 1, 11, 15, 18, 87.3), row("10", 10, 15, 19, 52, 616.7), row("25", 25, 18, 31, 47, 1230.7), row("50", 50, 32, 54, 70, 1356.3),
+	}
+	if diff := cmp.Diff(want, load(t, "spawn-seed").Rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
 func TestLoadGivesEachCallerItsOwnTable(t *testing.T) {
 	t.Parallel()
 	first := load(t, "transport-seed")

@@ -69,8 +69,13 @@ func (b spawnBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	}
 	all, baseline := spawners(s.Phase)
 	var seats []seat
+	var crowded []result.Gap
 	for _, name := range b.plan.Contenders {
 		o, here := all[name]
+		if live > 0 && strings.HasPrefix(name, "process-") && here {
+			crowded = append(crowded, gap(s, name, fmt.Sprintf("%d children in processes of their own are more than a machine is asked for", live)))
+			continue
+		}
 		if !here {
 			if !isSpawner(name) {
 				return lab.Set{}, fmt.Errorf("contender %q is none of the benchmark spawn", name)
@@ -90,7 +95,7 @@ func (b spawnBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	}
 	outside, gaps := b.guests(s, live)
 	set := b.open(ctx, s, append(seats, outside...))
-	set.Gaps = append(set.Gaps, gaps...)
+	set.Gaps = append(append(set.Gaps, crowded...), gaps...)
 	return set, nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 // A SpawnServer spawns and despawns children of one class on request, over HTTP:
 //
-//	POST /v1/spawn {"id":7,"count":16}  →  {"id":7,"status":"ok","spawned":16,"live":0,"child":"child-16","ready_ns":…,"gone_ns":…}
+//	POST /v1/spawn {"id":7,"count":16}  →  {"id":7,"status":"ok","spawned":16,"live":0,"child":"child-15","ready_ns":…,"gone_ns":…}
 //
 // count children are spawned one after the other, each ready before the next, then despawned. ready_ns is the time from the
 // request's arrival until the last was ready and gone_ns that of the despawns, by the server's own monotonic clock. live is
@@ -29,7 +29,7 @@ type SpawnServer struct {
 	class  string
 	close  func() error // of the isolation
 	server *http1.Server
-	last   atomic.Int64 // child's number
+	last   atomic.Int64 // number of the next child
 
 	mu   sync.Mutex
 	live int // guarded by mu: children that stay
@@ -109,7 +109,7 @@ func (s *SpawnServer) answer(ctx context.Context, req *http1.Request, reply *htt
 	case "/v1/live":
 		done.spawned, err = s.keep(ctx, call.Count)
 	default:
-		done.last = s.last.Add(1)
+		done.last = s.last.Add(1) - 1
 	}
 	if err != nil {
 		refuseSpawn(reply, http.StatusServiceUnavailable, call.ID, err)
@@ -162,7 +162,7 @@ func (s *SpawnServer) spawn(ctx context.Context, n int, accepted time.Time) (don
 }
 
 func (s *SpawnServer) one(ctx context.Context, last *int64) (Ref, error) {
-	*last = s.last.Add(1)
+	*last = s.last.Add(1) - 1
 	var name [32]byte
 	return s.d.Spawn(ctx, &SpawnRequest{Class: s.class, Name: string(strconv.AppendInt(append(name[:0], "child-"...), *last, 10))})
 }

@@ -48,8 +48,8 @@ func TestTheSpawnServer(t *testing.T) {
 		want       string
 	}{
 		{"/v1/live", `{"id":1,"count":5}`, 200, `{"id":1,"status":"ok","spawned":5,"live":5,"child":"child-0",`},
-		{"/v1/spawn", `{"id":2,"count":3}`, 200, `{"id":2,"status":"ok","spawned":3,"live":5,"child":"child-3",`},
-		{"/v1/noop", `{"id":3,"count":3}`, 200, `{"id":3,"status":"ok","spawned":0,"live":5,"child":"child-4","ready_ns":0,"gone_ns":0}`},
+		{"/v1/spawn", `{"id":2,"count":3}`, 200, `{"id":2,"status":"ok","spawned":3,"live":5,"child":"child-2",`},
+		{"/v1/noop", `{"id":3,"count":3}`, 200, `{"id":3,"status":"ok","spawned":0,"live":5,"child":"child-3","ready_ns":0,"gone_ns":0}`},
 		{"/v1/live", `{"id":4,"count":2}`, 200, `{"id":4,"status":"ok","spawned":2,"live":2,`},
 		{"/v1/spawn", `{"id":5}`, 400, `{"error":"count is 0; expected up to 1024","id":5,"status":"error"}`},
 		{"/v1/spawn", `{"id":5,"count":1025}`, 400, `{"error":"count is 1025; expected up to 1024","id":5,"status":"error"}`},
@@ -100,7 +100,7 @@ func TestTheSpawnServerSaysWhatFailed(t *testing.T) {
 	}
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if want := `{"error":"spawn child-3: bad_config: no third","id":2,"status":"error"}`; resp.StatusCode != 503 || string(text) != want {
+	if want := `{"error":"spawn child-2: bad_config: no third","id":2,"status":"error"}`; resp.StatusCode != 503 || string(text) != want {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	http.DefaultClient.CloseIdleConnections()
