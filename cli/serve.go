@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,17 +36,47 @@ type serveCmd struct {
 	PQ       bool   `name:"pq" help:"Over TLS, refuse peers without the hybrid key exchange X25519MLKEM768."`
 	MaxBody  int64  `help:"Largest request body, in bytes (1 MiB)." placeholder:"BYTES"`
 
-	MCP   mcpFlags   `embed:""`
-	Bus   busFlags   `embed:""`
-	Null  nullFlags  `embed:""`
-	Spawn spawnFlags `embed:""`
+	MCP    mcpFlags   `embed:""`
+	Bus    busFlags   `embed:""`
+	Null   nullFlags  `embed:""`
+	Spawn  spawnFlags `embed:""`
+	Agents agentFlags `embed:""`
 
 	Gateway gatewayFlags `embed:""`
+}
+
+// agentFlags are those of serve that only agents has.
+type agentFlags struct {
+	Topology string `arg:"" optional:"" help:"agents: the topology file (YAML)." placeholder:"FILE" type:"existingfile"`
+	Spans    string `help:"agents: append an OpenTelemetry span for each message handled, a line of JSON." placeholder:"FILE"`
 }
 
 // spawnFlags are those of serve that only spawn has.
 type spawnFlags struct {
 	Isolation string `help:"spawn: where the children run, goroutine, inline, warm or cold." default:"" placeholder:"LEVEL"`
+}
+
+// open checks the flags and opens the file of spans. What it returns is to be closed after the system.
+func (f agentFlags) open(name string, cfg *system.Config) (io.Closer, error) {
+	none := io.NopCloser(nil)
+	switch {
+	case name != "agents" && f.Topology != "":
+		return none, usage("serve %s: it takes no topology file %s", name, f.Topology)
+	case name != "agents" && f.Spans != "":
+		return none, usage("--spans: serve %s makes no spans; only agents does", name)
+	case name == "agents" && f.Topology == "":
+		return none, usage("serve agents: name a topology file")
+	}
+	cfg.Agents.Topology = f.Topology
+	if f.Spans == "" {
+		return none, nil
+	}
+	file, err := os.OpenFile(f.Spans, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return none, usage("--spans: %w", err)
+	}
+	cfg.Agents.Spans = file
+	return file, nil
 }
 
 // Help shows how it is used.
@@ -59,6 +90,7 @@ func (serveCmd) Help() string {
   toll serve ops --envelope mcp-stateful --tools 50 --max-sessions 1000
   toll serve spawn --isolation warm
   toll serve gateway --front nethttp
+  toll serve agents topology.yaml --addr 127.0.0.1:8095
   toll serve echo
   toll serve bus-worker --carrier direct --addr 0.0.0.0:7411
 
@@ -92,6 +124,11 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	spans, err := c.Agents.open(c.System, &cfg)
+	if err != nil {
+		return err
+	}
+	defer spans.Close()
 	if c.Envelope == stdio {
 		return c.serveStdio(ctx, s, cfg)
 	}
@@ -110,6 +147,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	defer cancel()
 	if err := running.Shutdown(drain); err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve %s: draining: %w", c.System, err))
+	}
+	if err := running.Wait(); err != nil {
+		return exit(exitNotMeasured, fmt.Errorf("serve %s: it ended by itself: %w", c.System, err))
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func loadPlan(s plan.Settings, names ...string) plan.Plan {
 func runLoad(t *testing.T, p plan.Plan, ts targets) *result.Document {
 	t.Helper()
 	d, err := lab.Run(t.Context(), p, ts, lab.Options{
-		Settings: p.Settings, Claimed: p.Settings, Seed: 7, Hop: result.Hop{Kind: "loopback", MeasuredRTT: result.Ptr(.05)}, Limits: result.Limits{Mechanism: "none"},
+		Settings: p.Settings, Claimed: p.Settings, Seed: 7, Hop: result.Hop{Kind: "loopback", MeasuredRTT: result.Ptr(.05)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestTheSameThingTwiceIsRarelyADifference(t *testing.T) {
 			p := loadPlan(s, "a", "b")
 			d, err := lab.Run(t.Context(), p, targets{
 				{"a", result.Baseline, about(time.Millisecond)}, {"a", result.Control, about(time.Millisecond)}, {"b", "", about(time.Millisecond)},
-			}, lab.Options{Settings: p.Settings, Claimed: p.Settings, Seed: seed + 1, Hop: result.Hop{Kind: "none"}, Limits: result.Limits{Mechanism: "none"}})
+			}, lab.Options{Settings: p.Settings, Claimed: p.Settings, Seed: seed + 1, Hop: result.Hop{Kind: "none"}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,7 @@ func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
 	if h.plan.Processes == plan.Shared {
-		return openShared(ctx, s, seats)
+		return h.openShared(ctx, s, seats)
 	}
 	var wg sync.WaitGroup
 	// In random order: what starts first is placed differently from what starts last.

@@ -16,7 +16,7 @@ import (
 var errShared = errors.New("its server process is shared with the other contenders")
 
 // openShared seats all contenders at one server process that speaks every envelope, as published methods did.
-func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set {
+func (h *house) openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set {
 	var set lab.Set
 	seats = slices.DeleteFunc(seats, func(s seat) bool { return slices.Contains(setting.Skip, s.label()) })
 	fail := func(err error) lab.Set {
@@ -36,7 +36,7 @@ func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set 
 	one := &shared{p: p}
 	for _, s := range seats {
 		if s.own {
-			seatOwn(ctx, setting, s, &set)
+			h.seatOwn(ctx, setting, s, &set)
 			continue
 		}
 		ready := p.Ready()
@@ -56,8 +56,8 @@ func openShared(ctx context.Context, setting lab.Setting, seats []seat) lab.Set 
 }
 
 // seatOwn seats a contender at a process of its own, beside those that share one.
-func seatOwn(ctx context.Context, setting lab.Setting, s seat, set *lab.Set) {
-	e, err := start(ctx, s)
+func (h *house) seatOwn(ctx context.Context, setting lab.Setting, s seat, set *lab.Set) {
+	e, err := h.start(ctx, s)
 	switch {
 	case err == nil:
 		set.Entries = append(set.Entries, *e)

@@ -39,7 +39,7 @@ func fibonacci(n int) int {
 	return fibonacci(n-1) + fibonacci(n-2)
 }
 
-func fib(payload map[string]any) (any, error) {
+func fibPayload(payload map[string]any) (any, error) {
 	n, ok := payload["n"].(float64)
 	if !ok || n != float64(int(n)) || n < 0 || n > 40 {
 		return nil, errNoNumber
@@ -60,7 +60,7 @@ func empty(map[string]any) (any, error) { return map[string]any{}, nil }
 
 // handlers are the benchmark's operations by the name of their agent and the end of their path.
 func handlers() map[string]func(map[string]any) (any, error) {
-	return map[string]func(map[string]any) (any, error){"fibonacci": fib, "echo": echoPayload, "empty": empty}
+	return map[string]func(map[string]any) (any, error){"fibonacci": fibPayload, "echo": echoPayload, "empty": empty}
 }
 
 // buildGateway makes a gateway before real agents, or the bare server that it is compared with.

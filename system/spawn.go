@@ -25,7 +25,7 @@ const warmWorkers = 8
 
 // Worker is the side of a worker process: it hosts the agent that its parent spawns over stdin.
 func Worker(ctx context.Context) error {
-	return agent.ServeWorker(ctx, os.Stdin, os.Stdout, map[string]agent.Class{"child": childClass(false, new(atomic.Int64))})
+	return agent.ServeWorker(ctx, os.Stdin, os.Stdout, classes())
 }
 
 // buildSpawn makes the server that spawns on request.

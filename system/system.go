@@ -22,6 +22,7 @@ type Config struct {
 	Reply     []byte        // what null answers: a whole HTTP reply
 	Delay     time.Duration // how long null keeps a core busy before it answers
 	TLS       *tls.Config   // encrypts every connection; nil does not
+	Agents    Agents        // what agents are served
 	Isolation string        // where the children of spawn run: one of Isolations, goroutine when empty
 
 	Carrier string // of a bus process: one of Carriers
@@ -43,7 +44,7 @@ type MCP = opserver.MCPConfig
 const MaxTools = 100_000
 
 // Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
-func Names() []string { return []string{"ops", "echo", "null", "spawn", "gateway"} }
+func Names() []string { return []string{"ops", "echo", "null", "spawn", "gateway", "agents"} }
 
 // A server answers on a listener until it is shut down.
 type server interface {
@@ -61,7 +62,8 @@ type Running struct {
 }
 
 // Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come), null (one reply to
-// every HTTP request), spawn (children on request) or gateway (agents behind HTTP). It answers when Start returns. A ctx that ends afterwards changes nothing.
+// every HTTP request), spawn (children on request), gateway (agents behind HTTP) or agents (those of a topology file). It
+// answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	if name == "bus-worker" || name == "bus-broker" {
 		return startBus(ctx, name, cfg)
@@ -101,6 +103,12 @@ func build(ctx context.Context, name string, cfg Config, oc opserver.Config) (s 
 		return nil, "", fmt.Errorf("%s has no isolation %q", name, cfg.Isolation)
 	}
 	switch name {
+	case "agents":
+		if err := onLoopback(cfg.Addr); err != nil {
+			return nil, "", err
+		}
+		s, err := buildAgents(ctx, cfg.Agents)
+		return s, "http", err
 	case "spawn":
 		s, err := buildSpawn(ctx, cfg.Isolation)
 		return s, "http", err
@@ -197,6 +205,9 @@ func (r *Running) Close() error {
 	}
 	return nil
 }
+
+// Done is closed when the system has stopped.
+func (r *Running) Done() <-chan struct{} { return r.done }
 
 // Wait waits until the system has stopped and returns why, nil after Shutdown or Close.
 func (r *Running) Wait() error {

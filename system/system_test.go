@@ -43,19 +43,22 @@ func connect(t *testing.T, addr, scheme string) net.Conn {
 func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
 	const request = "POST /v1/note HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":314}"
 	want := map[string]struct{ scheme, reply string }{
-		"ops":   {"http", `{"id":314,"note":"","status":"done","owner":"toll"}`},
-		"echo":  {"tcp", `{"id":314}`},
-		"null":  {"http", "canned"},
-		"spawn": {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
-
+		"ops":     {"http", `{"id":314,"note":"","status":"done","owner":"toll"}`},
+		"echo":    {"tcp", `{"id":314}`},
+		"null":    {"http", "canned"},
+		"spawn":   {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
+		"agents":  {"http", "404 page not found\n"},
 		"gateway": {"http", `{"error":"nothing at this path"}`},
 	}
+	topology := oneAgent(t)
 	if len(want) != len(system.Names()) {
 		t.Errorf("systems %v, want %d", system.Names(), len(want))
 	}
 	for _, name := range system.Names() {
 		for _, unix := range []string{"", filepath.Join(t.TempDir(), "s")} {
-			r, err := system.Start(t.Context(), name, system.Config{Unix: unix, Reply: []byte("canned")})
+			r, err := system.Start(t.Context(), name, system.Config{
+				Unix: unix, Reply: []byte("canned"), Agents: system.Agents{Topology: topology},
+			})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -94,6 +97,8 @@ func TestStartRefuses(t *testing.T) {
 		{t.Context(), "ops", system.Config{Addr: "x"}, "ops: listen: address x: missing port in address"},
 		{t.Context(), "ops", system.Config{Isolation: "warm"}, `ops has no isolation "warm"`},
 		{t.Context(), "spawn", system.Config{Isolation: "vm"}, `isolation "vm": want one of goroutine, inline, warm, cold`},
+		{t.Context(), "agents", system.Config{Addr: "0.0.0.0:0"}, "address 0.0.0.0:0: whoever reaches it can look into the agents and end them; want one on loopback"},
+		{t.Context(), "agents", system.Config{}, "topology: open : no such file or directory"},
 		{ended, "ops", system.Config{}, "context canceled"},
 	} {
 		_, err := system.Start(tt.ctx, tt.name, tt.cfg)
@@ -103,9 +108,21 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
+// oneAgent is a topology file.
+func oneAgent(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "t.yaml")
+	if err := os.WriteFile(file, []byte("schema: toll.topology/v1\nroot: {supervisor: r, children: [{agent: a, class: echo}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestCloseStopsAtOnce(t *testing.T) {
 	for _, name := range system.Names() {
-		r, err := system.Start(t.Context(), name, system.Config{Envelope: map[string]string{"ops": "rest"}[name]})
+		r, err := system.Start(t.Context(), name, system.Config{
+			Envelope: map[string]string{"ops": "rest"}[name], Agents: system.Agents{Topology: oneAgent(t)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,5 +123,16 @@ func (c *Context) Reply(v any, err error) error { return c.p.reply(v, err) }
 // the reader is gone, or that nobody asked for a stream.
 func (c *Context) Emit(v any) error { return c.p.emit(v) }
 
+// Derive returns a message from this agent in the trace of the one in progress.
+func (c *Context) Derive(to, typ string, payload any) *envelope.Message {
+	m := &envelope.Message{Type: typ, Sender: c.p.name, Recipient: to, Payload: payload}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.p.m != nil {
+		m.TraceID, m.SpanID = c.p.m.TraceID, c.p.m.SpanID
+	}
+	return m
+}
+
 // Message is envelope.Message, for those who only see this package.
 type Message = envelope.Message

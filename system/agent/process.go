@@ -391,6 +391,9 @@ func (p *process) judge(j Judge, m *envelope.Message, err error) (v Verdict) {
 // errGoexit is the crash of a handler that ended its goroutine.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
+// errCrashing is how a span ends whose handler did not return.
+var errCrashing = errors.New("the handler crashed")
+
 // call calls the handler once. A panic is returned as a *crashing; Goexit can't be, so the process ends before the goroutine
 // does.
 func (p *process) call(m *envelope.Message) (v any, err error) {
@@ -407,7 +410,13 @@ func (p *process) call(m *envelope.Message) (v any, err error) {
 	}()
 	if o := p.rt.observer; o != nil {
 		end := o.Handling(p.callerContext(), p.name, m)
+		defer func() {
+			if !returned {
+				end(errCrashing)
+			}
+		}()
 		v, err = p.handler.Handle(&p.ctx, m)
+		returned = true
 		end(err)
 	} else {
 		v, err = p.handler.Handle(&p.ctx, m)
