@@ -43,7 +43,7 @@ func classes() map[string]agent.Class {
 		"echo": {New: func(map[string]any) (agent.Handler, error) {
 			return agent.HandlerFunc(func(_ *agent.Context, m *agent.Message) (any, error) { return m.Payload, nil }), nil
 		}},
-		"fib":     {New: func(map[string]any) (agent.Handler, error) { return agent.HandlerFunc(fib), nil }},
+		"fib":     {New: func(map[string]any) (agent.Handler, error) { return agent.HandlerFunc(answerFib), nil }},
 		"counter": {New: func(map[string]any) (agent.Handler, error) { return new(counter), nil }},
 		"relay":   {New: newRelay},
 	}
@@ -52,8 +52,8 @@ func classes() map[string]agent.Class {
 // maxFib bounds the n of fib: more take minutes.
 const maxFib = 40
 
-// fib answers {"n":20} with {"result":6765}, by naive recursion: work that keeps a core busy.
-func fib(c *agent.Context, m *agent.Message) (any, error) {
+// answerFib answers {"n":20} with {"result":6765}, by naive recursion: work that keeps a core busy.
+func answerFib(c *agent.Context, m *agent.Message) (any, error) {
 	n, ok := number(m.Payload, "n")
 	if !ok || n < 0 || n > maxFib {
 		return nil, fmt.Errorf("n: expected 0 to %d", maxFib)
