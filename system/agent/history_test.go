@@ -38,9 +38,11 @@ type play struct {
 type actor struct {
 	p    *play
 	name string
+	n    int // the race detector sees who else counts
 }
 
 func (a *actor) Handle(c *agent.Context, m *envelope.Message) (any, error) {
+	a.n++
 	a.p.mu.Lock()
 	a.p.said[a.name] = append(a.p.said[a.name], m.Type)
 	a.p.mu.Unlock()
@@ -68,7 +70,7 @@ func newPlay(t *testing.T, seed uint64) *play {
 	p.d, err = p.rt.SuperviseDynamic(agent.DynamicSpec{
 		Name: "d", Restart: restart, MaxChildren: 4, MaxRestarts: 1 + p.rnd.IntN(3), Within: time.Hour,
 		Classes: map[string]agent.Class{"actor": {New: func(c map[string]any) (agent.Handler, error) {
-			return &actor{p, c["name"].(string)}, nil
+			return &actor{p: p, name: c["name"].(string)}, nil
 		}, Spec: spec}},
 	})
 	if err != nil {
