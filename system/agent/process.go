@@ -277,13 +277,8 @@ func (p *process) launch() {
 	go p.loop()
 }
 
-// work is run for the message in progress.
-func (p *process) work() {
-	p.mu.Lock()
-	m := p.m
-	p.mu.Unlock()
-	p.run(m)
-}
+// work is run for the message in progress. It needs no lock to read it: the owner alone changes it, and that is this goroutine.
+func (p *process) work() { p.run(p.m) }
 
 // run handles messages until there is none. It owns the process.
 func (p *process) run(m *envelope.Message) {
