@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -148,5 +149,33 @@ func TestSpawnPartsAreTheServersOwnTimes(t *testing.T) {
 		if len(names) != len(strings.Fields(want)) {
 			t.Errorf("%s: parts %v, want %q", path, names, want)
 		}
+	}
+}
+
+// A null target keeps no children and knows one id.
+func TestSpawnTakesTheNullTargetsReply(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		buf := make([]byte, 4096)
+		for {
+			if _, err := nc.Read(buf); err != nil {
+				return
+			}
+			nc.Write(driver.SpawnReply())
+		}
+	}()
+	s := &driver.Spawn{Addr: "http://" + l.Addr().String(), Path: "/v1/noop", Count: 16, Live: 1000, Null: true}
+	if _, err := callSpawn(t, s); err != nil {
+		t.Error(err)
 	}
 }
