@@ -10,7 +10,7 @@ import (
 
 // Engines returns the names of the systems that work in their own process and are asked over stdin, instead of listening.
 func Engines() []string {
-	return []string{"null-engine", "group", "group-floor", "spawn-engine", "spawn-inline", "spawn-floor"}
+	return []string{"null-engine", "group", "group-floor", "receipt-engine", "spawn-engine", "spawn-inline", "spawn-floor"}
 }
 
 // Bench returns what the named engine answers with.
@@ -22,6 +22,8 @@ func Bench(name string) (engine.Bench, error) {
 		return group, nil
 	case "group-floor":
 		return groupFloor, nil
+	case "receipt-engine":
+		return receipts(), nil
 	case "spawn-engine", "spawn-inline":
 		return spawnBench(name == "spawn-inline"), nil
 	case "spawn-floor":

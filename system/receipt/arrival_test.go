@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"toll/wire/jcs"
 )
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
@@ -104,6 +106,26 @@ func TestNamesMayHoldAnyLetter(t *testing.T) {
 	a.Tenant = "\xff"
 	if _, err := open(t, Config{}).Sign(t.Context(), a); err == nil || err.Error() != "invalid: /tenant: is not UTF-8" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The envelope's own appender gives what the canonicalizer gives, whatever the names.
+func TestEnvelopesAreCanonical(t *testing.T) {
+	t.Parallel()
+	for i, name := range []string{"plain", `quo"te`, `back\\slash`, "漢字", "😀", "\u2028", "a/b", "<&>"} {
+		a := testArrival(i)
+		a.Tenant, a.Namespace, a.PolicyID, a.RequestID, a.PolicyVersion = name, name+"n", name+"p", name+"r", int64(i)*1_000_000_007
+		env, err := appendEnvelope(nil, &a, testName, "kid", []byte("2026-12-01T00:00:00.000Z"), int64(i)<<40, int64(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := jcs.Append(nil, env, jcs.Limits{})
+		if err != nil || string(again) != string(env) {
+			t.Errorf("%s canonicalizes to %s, %v", env, again, err)
+		}
+		if e, err := parseEnvelope(env); err != nil || e.Arrival != a || e.Seq != int64(i)<<40 || e.Epoch != int64(i) {
+			t.Errorf("%s reads as %+v, %v", env, e, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package receipt
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -43,44 +44,51 @@ func (c *clock) now(t time.Time, back time.Duration) ([]byte, error) {
 // isFlat reports whether the gateway keeps neither log nor tree: each receipt is signed by itself, and ids are remembered.
 func (gw *Gateway) isFlat() bool { return gw.cfg.Mode == Sync && gw.cfg.Dir == "" }
 
-// signFlat signs an arrival of a flat gateway. Its memory is the receipt's and the signature's, no more.
-func (gw *Gateway) signFlat(a *Arrival) (Receipt, error) {
-	if gw.cfg.Trace == nil {
-		buf, envelope, err := gw.freezeFlat(a)
-		if err != nil {
-			return nil, err
-		}
-		return gw.signEnvelope(buf, envelope)
+// signFlat signs an arrival of a flat gateway. Its memory is the receipt's and the signature's, no more. t may be nil.
+func (gw *Gateway) signFlat(a *Arrival, t *Timing) (Receipt, error) {
+	var begin time.Time
+	if t != nil {
+		begin = time.Now()
 	}
-	begin := time.Now()
 	buf, envelope, err := gw.freezeFlat(a)
 	if err != nil {
 		return nil, err
 	}
-	gw.cfg.Trace.Envelope(time.Since(begin))
-	return gw.signEnvelope(buf, envelope)
+	if t != nil {
+		t.Envelope = time.Since(begin)
+	}
+	return gw.signEnvelope(buf, envelope, t)
 }
 
 // signEnvelope makes the receipt of a frozen envelope. buf is the start of the receipt up to the envelope's end, with room
-// for the rest, or nil.
-func (gw *Gateway) signEnvelope(buf, envelope []byte) (Receipt, error) {
+// for the rest, or nil; t may be nil.
+func (gw *Gateway) signEnvelope(buf, envelope []byte, t *Timing) (Receipt, error) {
 	var begin time.Time
-	if gw.cfg.Trace != nil {
+	if t != nil {
 		begin = time.Now()
 	}
 	sig, err := gw.cfg.Key.sign(envelope)
 	if err != nil {
 		return nil, err
 	}
-	if gw.cfg.Trace != nil {
-		gw.cfg.Trace.Sign(time.Since(begin))
+	if t != nil {
+		t.Sign = time.Since(begin)
 	}
 	gw.counts.receipts.Add(1)
-	leaf, _ := leafHash(make([]byte, 0, maxEnvelope), envelope)
 	if buf == nil {
-		return appendSingle(make([]byte, 0, len(singleHead)+len(envelope)+singleTail), envelope, leaf, sig), nil
+		buf = append(append(make([]byte, 0, len(singleHead)+len(envelope)+singleTail), singleHead...), envelope...)
 	}
-	return finishSingle(buf, leaf, sig), nil
+	return finishSingle(buf, leafInPlace(buf), sig), nil
+}
+
+// leafInPlace is the leaf hash of the envelope at the end of a receipt's start: the byte in front of it, which nobody else
+// reads, is for that moment the hash's prefix.
+func leafInPlace(buf []byte) Hash {
+	const last = len(singleHead) - 1
+	buf[last] = 0
+	h := Hash(sha256.Sum256(buf[last:]))
+	buf[last] = singleHead[last]
+	return h
 }
 
 // freezeFlat gives an arrival its place and its envelope. buf is nil when the envelope was frozen before.
@@ -96,7 +104,7 @@ func (gw *Gateway) freezeFlat(a *Arrival) (buf, envelope []byte, err error) {
 		return nil, nil, err
 	}
 	room := len(singleHead) + 380 + len(a.RequestID) + len(a.Tenant) + len(a.Namespace) + len(a.PolicyID) + len(gw.cfg.Name) + singleTail
-	buf, err = appendEnvelope(append(make([]byte, 0, room), singleHead...), a, gw.cfg.Name, gw.cfg.Key.KID, at, gw.seq, gw.epoch)
+	buf, err = gw.text.append(append(make([]byte, 0, room), singleHead...), a, at, gw.seq, gw.epoch)
 	if err != nil {
 		return nil, nil, invalid("", "%v", err)
 	}
@@ -165,6 +173,7 @@ func (gw *Gateway) freeze(g *group) {
 	g.before = gw.tree
 	fresh := make([]key, 0, len(g.calls))
 	slab := make([]byte, 0, 400*len(g.calls))
+	g.envelopes = make([][]byte, 0, len(g.calls))
 	for i := range g.calls {
 		c := &g.calls[i]
 		e, known, err := gw.find(c.key)
@@ -180,7 +189,7 @@ func (gw *Gateway) freeze(g *group) {
 		}
 		from := len(slab)
 		seq := int64(g.before.size) + int64(len(g.envelopes))
-		if slab, err = appendEnvelope(slab, &c.arrival, gw.cfg.Name, gw.cfg.Key.KID, at, seq, gw.epoch); err != nil {
+		if slab, err = gw.text.append(slab, &c.arrival, at, seq, gw.epoch); err != nil {
 			slab, c.err = slab[:from], invalid("", "%v", err)
 			continue
 		}

@@ -57,17 +57,16 @@ type Config struct {
 	Segment     int64         // bytes of a log's segment: 64 MiB
 	Timeout     time.Duration // of one try of the notary: 10 s
 	Now         func() time.Time
-	Trace       *Trace
 	Events      func(Event) // told of what no caller hears; nil for nobody
 
 	files files // nil is the machine's
 	next  *Key  // Rotate's; nil otherwise
 }
 
-// A Trace is told how long the named parts of a synchronous Sign took.
-type Trace struct {
-	Envelope func(time.Duration) // id looked up, envelope and leaf hash made
-	Sign     func(time.Duration) // the signature alone
+// A Timing is how long the named parts of one Sign took.
+type Timing struct {
+	Envelope time.Duration // until the envelope is frozen: id looked up, place taken; with a log, written and synced
+	Sign     time.Duration // the signature alone; of a batch or by a notary, the wait for it
 }
 
 // An Event is something that no caller is told.

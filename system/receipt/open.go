@@ -17,7 +17,7 @@ func Open(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("receipt gateway: %w", err)
 	}
 	gw := &Gateway{
-		cfg: cfg, form: formBatch, epoch: 1,
+		cfg: cfg, form: formBatch, epoch: 1, text: newTemplate(cfg.Name, cfg.Key.KID),
 		flat: newRecall[[]byte](cfg.Remember), recent: newRecall[entry](cfg.Remember),
 	}
 	if cfg.Mode == Sync {

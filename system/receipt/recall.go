@@ -27,4 +27,4 @@ func (r *recall[T]) put(k key, v T) { r.cur[k] = v }
 func (r *recall[T]) full() bool { return len(r.cur) >= r.most }
 
 // turn makes the current generation the old one.
-func (r *recall[T]) turn() { r.old, r.cur = r.cur, make(map[key]T, r.most/4) }
+func (r *recall[T]) turn() { r.old, r.cur = r.cur, make(map[key]T, r.most) }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math/bits"
 )
 
 // A segment file is a head, 8 bytes of magic and the first seq (u64), and records behind one another. A record is
@@ -116,7 +115,7 @@ func readGroup(b []byte) (*group, error) {
 	first, count := binary.LittleEndian.Uint64(b), int(binary.LittleEndian.Uint16(b[8:]))
 	copy(g.root[:], b[11:])
 	rest, ok := g.before.read(first, b[fixed:])
-	if !ok || bits.Len64(first) > 62 || count == 0 || g.form < formSingle || g.form > formRotation {
+	if !ok || count == 0 || g.form < formSingle || g.form > formRotation {
 		return nil, errors.New("the group's head is damaged")
 	}
 	rest = bytes.Clone(rest)

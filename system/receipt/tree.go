@@ -29,8 +29,11 @@ func nodeHash(left, right Hash) Hash {
 // A frontier is the roots of the complete subtrees that a tree of so many leaves falls into: all that is needed to grow it.
 type frontier struct {
 	size  uint64
-	peaks [64]Hash // peaks[k] has 2^k leaves, and is there when bit k of size is set
+	peaks [maxHeight]Hash // peaks[k] has 2^k leaves, and is there when bit k of size is set
 }
+
+// maxHeight bounds a tree: 2^40 entries are a million a second for twelve days, and the peaks are copied with every group.
+const maxHeight = 40
 
 func (f *frontier) add(leaf Hash) {
 	k := 0
@@ -48,7 +51,7 @@ func (f *frontier) root() Hash {
 	}
 	k := bits.TrailingZeros64(f.size)
 	r := f.peaks[k]
-	for k++; k < 64; k++ {
+	for k++; k < maxHeight; k++ {
 		if f.size>>k&1 == 1 {
 			r = nodeHash(f.peaks[k], r)
 		}
@@ -58,7 +61,7 @@ func (f *frontier) root() Hash {
 
 // append appends the peaks, the largest first.
 func (f *frontier) append(dst []byte) []byte {
-	for k := 63; k >= 0; k-- {
+	for k := maxHeight - 1; k >= 0; k-- {
 		if f.size>>k&1 == 1 {
 			dst = append(dst, f.peaks[k][:]...)
 		}
@@ -68,11 +71,10 @@ func (f *frontier) append(dst []byte) []byte {
 
 // read takes the peaks of a tree of size leaves from b, and returns what is behind them and whether they were there.
 func (f *frontier) read(size uint64, b []byte) ([]byte, bool) {
-	f.size = size
-	if len(b) < bits.OnesCount64(size)*sha256.Size {
+	if f.size = size; size>>maxHeight > 0 || len(b) < bits.OnesCount64(size)*sha256.Size {
 		return b, false
 	}
-	for k := 63; k >= 0; k-- {
+	for k := maxHeight - 1; k >= 0; k-- {
 		if size>>k&1 == 1 {
 			copy(f.peaks[k][:], b)
 			b = b[sha256.Size:]
