@@ -30,6 +30,7 @@ type receiptServeCmd struct {
 	Start      bool          `name:"start-sidecar" help:"async-sidecar: start a sidecar as a process of its own, with --key; this one never reads the key."`
 	Tiles      string        `help:"Publish tiles and checkpoint in this folder, and serve them." placeholder:"FOLDER"`
 	Every      time.Duration `help:"How often tiles are published." default:"30s"`
+	Canned     string        `help:"Sign nothing: answer everything with this file." hidden:"" type:"existingfile"`
 	Stdin      bool          `help:"Keep a contender's contract: closed stdin stops, the line stats is answered."`
 }
 
@@ -47,6 +48,13 @@ func (c *receiptServeCmd) Run(ctx context.Context, s *streams) (err error) {
 	if c.Addr == "" && c.Unix == "" {
 		return usage("--addr, --unix: give at least one")
 	}
+	if c.Canned != "" {
+		text, err := os.ReadFile(c.Canned)
+		if err != nil {
+			return usage("--canned: %w", err)
+		}
+		return c.serve(ctx, s, receipt.NewNull(text), nil)
+	}
 	cfg := receipt.Config{
 		Name: c.Gateway, Mode: receipt.Mode(c.Mode), Durability: receipt.Durability(c.Durability), Dir: c.Dir,
 		Events: func(e receipt.Event) { fmt.Fprintf(s.err, "toll: %s: %s\n", e.Kind, e.Detail) },
@@ -61,7 +69,7 @@ func (c *receiptServeCmd) Run(ctx context.Context, s *streams) (err error) {
 		return exit(exitNotMeasured, err)
 	}
 	defer func() { err = errors.Join(err, gw.Close()) }()
-	return c.serve(ctx, s, gw)
+	return c.serve(ctx, s, receipt.NewServer(gw, c.Tiles), gw)
 }
 
 // signer finds who signs: the key, or a sidecar that may have to be started.
@@ -130,9 +138,8 @@ func (c *receiptServeCmd) startSidecar(ctx context.Context, s *streams, socket s
 	return stop, nil
 }
 
-// serve answers until it is told to stop.
-func (c *receiptServeCmd) serve(ctx context.Context, s *streams, gw *receipt.Gateway) error {
-	server := receipt.NewServer(gw, c.Tiles)
+// serve answers until it is told to stop. gw is nil when nothing is published.
+func (c *receiptServeCmd) serve(ctx context.Context, s *streams, server *receipt.Server, gw *receipt.Gateway) error {
 	var wg sync.WaitGroup
 	failed := make(chan error, 2)
 	var at string
@@ -154,7 +161,7 @@ func (c *receiptServeCmd) serve(ctx context.Context, s *streams, gw *receipt.Gat
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if c.Tiles != "" && c.Dir != "" {
+	if c.Tiles != "" && c.Dir != "" && gw != nil {
 		wg.Go(func() { c.publish(ctx, s, gw) })
 	}
 	err := json.NewEncoder(s.out).Encode(ready{at, version().Version, "receipt", "go", runtime.GOMAXPROCS(0)})

@@ -67,6 +67,7 @@ type seat struct {
 	own         bool                                                      // it is no envelope of ours: a process that others share is not its
 	line        func(p *contender.Process, wire *driver.Wire) load.Target // or calls it so, by our clock
 	launch      bool                                                      // with line, each call starts a process of its own
+	check       func() error                                              // of what it answered, after the last window; nil for none
 	calling     bool                                                      // the engine calls others, which it has started
 }
 
@@ -144,7 +145,7 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p}}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p, s.check}}
 	if s.line != nil {
 		wire := new(driver.Wire)
 		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)
@@ -163,7 +164,10 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 }
 
 // process is a contender's process as the lab sees it.
-type process struct{ p *contender.Process }
+type process struct {
+	p     *contender.Process
+	check func() error // nil for none
+}
 
 // Usage converts what the door reports.
 func (p process) Usage() (lab.Usage, error) {
@@ -192,8 +196,14 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
 }
 
-// Stop ends the process.
-func (p process) Stop(ctx context.Context) error { return p.p.Stop(ctx) }
+// Stop ends the process. What is wrong with what it answered, too, is its failure.
+func (p process) Stop(ctx context.Context) error {
+	err := p.p.Stop(ctx)
+	if p.check != nil {
+		err = errors.Join(p.check(), err)
+	}
+	return err
+}
 
 // authority makes a certificate authority for this run, leaves a server's certificate in the house's folder and returns what
 // a client trusts.

@@ -32,6 +32,7 @@ func All() []Benchmark {
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
 		{"gateway", "what it costs to call an agent through an HTTP gateway, in the clear and over mutual TLS", openGateway, nil},
 		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, nil},
+		{"receipt", "what a signed receipt for every arriving request costs", openReceipt, callsReceipt},
 		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, nil},
 	}
 }

@@ -106,7 +106,7 @@ func vocabularies() map[string]vocabulary {
 		},
 		"receipt": {
 			pattern(`(receipt|accept)/(volatile|durable)`),
-			words("sync batch sidecar inproc-async noble-sync noble-async node-native null"), words("library socket http"),
+			words("sync sync-fast batch sidecar inproc-async noble-sync noble-async node-native floor null"), words("library socket http"),
 		},
 		"group": {
 			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message|ingest_app_message|ingest_commit/(8|1000)`),
