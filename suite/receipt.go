@@ -99,8 +99,8 @@ func (b receiptBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) 
 // refuses says why an outside contender has no place in a setting, "" when it has.
 func (b receiptBench) refuses(s lab.Setting, m contender.Manifest) string {
 	switch {
-	case m.Driver != "stdio":
-		return fmt.Sprintf("its manifest says driver %s; this benchmark asks by stdio", m.Driver)
+	case m.Driver != "engine":
+		return fmt.Sprintf("its manifest says driver %s; this benchmark asks an engine", m.Driver)
 	case s.Phase != "library":
 		return "it is a library: see phase library"
 	case s.Case != "receipt/volatile":
@@ -269,5 +269,5 @@ func (k *kept) verify() error {
 
 // callsReceipt reports whether an outside contender is an engine that signs receipts: those in peers/javascript/receipts.
 func callsReceipt(m contender.Manifest) bool {
-	return m.Driver == "stdio" && (strings.HasPrefix(m.Name, "noble-") || m.Name == "node-native")
+	return m.Driver == "engine" && (strings.HasPrefix(m.Name, "noble-") || m.Name == "node-native")
 }
