@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,6 +15,7 @@ type reportCmd struct {
 	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
 	HTML   bool   `name:"html" help:"As one page that needs nothing else." xor:"form"`
 	Bench  bool   `help:"In Go's benchmark format, which benchstat reads: a line per block." xor:"form"`
+	Like   string `help:"In another benchmark's own shape: marmot." xor:"form" placeholder:"NAME"`
 }
 
 // Run renders the document on stdout.
@@ -35,6 +37,13 @@ func (c *reportCmd) Run(s *streams) error {
 		return report.HTML(s.out, d)
 	case c.Bench:
 		return report.Bench(s.out, d)
+	case c.Like == "marmot":
+		if err := report.Marmot(s.out, d); err != nil {
+			return exit(exitUsage, fmt.Errorf("--like marmot: %w", err))
+		}
+		return nil
+	case c.Like != "":
+		return usage("--like %s: want marmot", c.Like)
 	}
 	return show(s.out, d)
 }

@@ -125,6 +125,9 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 
 // beside shows a profile that ran in both orders side by side, profile seed with the published table.
 func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document) error {
+	if err := c.besideGroup(s, docs); err != nil {
+		return err
+	}
 	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
 		return nil
 	}
@@ -163,6 +166,24 @@ func besideSpawn(ctx context.Context, s *streams, docs []*result.Document) error
 	}
 	fmt.Fprintln(s.out)
 	return report.BesideSpawn(s.out, t, docs[0], docs[1], out)
+}
+
+// besideGroup sets the published table of group engines under what was measured of them here.
+func (c *runCmd) besideGroup(s *streams, docs []*result.Document) error {
+	for _, d := range docs {
+		if d == nil || d.Benchmark != "group" || c.JSON {
+			continue
+		}
+		t, err := published.Load("group-seed")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+		if err := report.Group(s.out, t, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seedProfile reproduces a published method and the order profiles show what a fixed order does; they run twice, the second

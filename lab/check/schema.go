@@ -109,8 +109,8 @@ func vocabularies() map[string]vocabulary {
 			words("sync sync-fast batch sidecar inproc-async noble-sync noble-async node-native floor null"), words("library socket http"),
 		},
 		"group": {
-			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message|ingest_app_message|ingest_commit/(8|1000)`),
-			words("toll toll-fast floor-std floor-fast openmls ts-mls mdk"), words("engine engine+store engine+envelope"),
+			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message(/first)?|ingest_app_message|ingest_commit/(8|1000)`),
+			words("toll toll-fast floor-std floor-fast openmls openmls-wasm ts-mls mdk null"), words("engine engine+store engine+envelope"),
 		},
 		// load is what `toll load` writes: anybody's URLs and commands.
 		result.Load: {pattern(`request|session`), nil, words("tcp unix tls")},

@@ -1,0 +1,129 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"toll/contender"
+	"toll/driver"
+	"toll/lab"
+	"toll/lab/load"
+	"toll/lab/result"
+)
+
+// groupProcs is GOMAXPROCS of our engines: a group has one writer, so each is measured on one core.
+const groupProcs = "1"
+
+// groupPhase is the only one there is: an engine in memory, without a store and without a transport's envelope.
+const groupPhase = "engine"
+
+type groupBench struct{ *house }
+
+func openGroup(h *house) (lab.Opener, error) { return groupBench{h}, nil }
+
+// A groupOurs is an engine of ours.
+type groupOurs struct {
+	serve, role, sdk string
+}
+
+// groupContenders lists our engines by name, with what is to be known of them: validation and update path.
+func groupContenders() map[string]groupOurs {
+	return map[string]groupOurs{
+		"toll":      {serve: "group", sdk: "toll's RFC 9420 engine, standard library cryptography; validates everything; commits with an update path"},
+		"floor-std": {serve: "group-floor", sdk: "the cryptography alone, standard library"},
+		"null":      {serve: "null-engine", role: result.Null, sdk: "a call that does nothing"},
+	}
+}
+
+// Open starts a process for each engine. It is asked for one case in its life, so that none inherits what another left.
+func (g groupBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	if s.Phase != groupPhase || s.Concurrency != 1 {
+		return lab.Set{}, fmt.Errorf("phase %q with %d callers is none of the benchmark group; it has phase %s with one, because a group has one writer", s.Phase, s.Concurrency, groupPhase)
+	}
+	var seats []seat
+	for _, name := range g.plan.Contenders {
+		seat, err := g.seat(s, name)
+		if err != nil {
+			return lab.Set{}, err
+		}
+		if name != g.plan.Baseline {
+			seats = append(seats, seat)
+			continue
+		}
+		again := seat
+		seat.role, again.role = result.Baseline, result.Control
+		seats = append(seats, seat, again)
+	}
+	guests, gaps := g.visitors(s)
+	set := g.open(ctx, s, append(seats, guests...))
+	set.Gaps = append(set.Gaps, gaps...)
+	return set, nil
+}
+
+func (g groupBench) seat(s lab.Setting, name string) (seat, error) {
+	o, ok := groupContenders()[name]
+	if !ok {
+		return seat{}, fmt.Errorf("contender %q is none of the benchmark group", name)
+	}
+	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: o.sdk}, role: o.role, engine: groupEngine(s)}
+	out.spec = func() (contender.Spec, error) {
+		spec, err := contender.Self("serve", o.serve)
+		spec.Env = []string{"GOMAXPROCS=" + groupProcs}
+		return spec, err
+	}
+	digest, err := g.digest(name, func() (string, error) {
+		spec, err := out.spec()
+		return spec.Digest(), err
+	})
+	out.contender.CommandSHA256 = digest
+	return out, err
+}
+
+func groupEngine(s lab.Setting) func(*contender.Process) load.Target {
+	return func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} }
+}
+
+// Two peers that toll has manifests of, and what each has no call for.
+const (
+	tsMLS       = "ts-mls"
+	openMLSWasm = "openmls-wasm"
+)
+
+// wasmCases are those that the binding of OpenMLS has calls for: it adds one member at a time and takes in no commits.
+func wasmCases() []string {
+	return []string{"create_group/1", "join_welcome", "send_app_message", "send_app_message/first", "ingest_app_message"}
+}
+
+// visitors seats the engines that manifests brought, and says why one has no row.
+func (g groupBench) visitors(s lab.Setting) (seats []seat, gaps []result.Gap) {
+	for _, m := range g.outside {
+		switch {
+		case m.Driver != engineDriver:
+			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
+		case m.Name == openMLSWasm && !slices.Contains(wasmCases(), s.Case):
+			gaps = append(gaps, gap(s, m.Name, "its binding adds one member at a time and takes in no commits"))
+		default:
+			seats = append(seats, seat{contender: g.outsider(m, ""), spec: m.Spec, engine: groupEngine(s)})
+		}
+	}
+	for _, name := range []string{tsMLS, openMLSWasm} {
+		if !slices.ContainsFunc(g.outside, func(m contender.Manifest) bool { return m.Name == name }) {
+			gaps = append(gaps, result.Gap{Row: name, Reason: fmt.Sprintf("not entered; run: toll contender build %s, then --with %s", name, name)})
+		}
+	}
+	gaps = append(gaps, result.Gap{Row: "mdk", Reason: "a Rust workspace with SQLCipher that toll ships no adapter for; its published figures stand beside"})
+	if strings.HasPrefix(s.Case, "ingest_app_message") {
+		gaps = append(gaps, gap(s, "mdk, published", "its bench panics in bench_deferred_outbound_preflight_matrix before it reaches this case"))
+	}
+	return seats, gaps
+}
+
+// callsGroup reports whether a manifest's contender is an engine with the cases of the benchmark group.
+func callsGroup(m contender.Manifest) bool {
+	return m.Driver == engineDriver && (m.Name == tsMLS || m.Name == openMLSWasm)
+}
+
+// engineDriver is what a manifest says whose contender makes stretches.
+const engineDriver = "engine"
