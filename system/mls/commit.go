@@ -74,56 +74,6 @@ func (g *Group) commit(o CommitOptions, why purpose) (*Staged, error) {
 	return st, nil
 }
 
-// selectProposals picks from what was received a list that is valid (§12.2): a Remove before an Update of the same leaf,
-// the latest Update, no ReInit beside others, none of our own Updates.
-func selectProposals(list []proposed, self uint32) []proposed {
-	final := make(map[uint32]int) // leaf to the proposal that stands
-	for i, p := range list {
-		switch {
-		case p.Type == ProposeRemove:
-			final[p.Remove] = i
-		case p.Type == ProposeUpdate:
-			if at, ok := final[p.sender.Index]; !ok || list[at].Type == ProposeUpdate {
-				final[p.sender.Index] = i
-			}
-		}
-	}
-	var out []proposed
-	reinit := -1
-	lastExtensions := -1
-	for i, p := range list {
-		if p.Type == ProposeExtensions {
-			lastExtensions = i
-		}
-	}
-	for i, p := range list {
-		keep := true
-		switch p.Type {
-		case ProposeRemove:
-			keep = final[p.Remove] == i && p.Remove != self
-		case ProposeUpdate:
-			keep = final[p.sender.Index] == i && p.sender.Index != self
-		case ProposeExtensions:
-			keep = i == lastExtensions
-		case ProposeReInit:
-			reinit, keep = i, false
-		case ProposePSK:
-			keep = !slices.ContainsFunc(out, func(o proposed) bool { return o.Type == ProposePSK && o.PSK.same(p.PSK) })
-		case ProposeAdd:
-			keep = !slices.ContainsFunc(out, func(o proposed) bool {
-				return o.Type == ProposeAdd && bytes.Equal(o.Add.Leaf.SignatureKey, p.Add.Leaf.SignatureKey)
-			})
-		}
-		if keep {
-			out = append(out, p)
-		}
-	}
-	if len(out) == 0 && reinit >= 0 {
-		out = append(out, list[reinit])
-	}
-	return out
-}
-
 // A draft is a commit that is being made, by a member or by one who joins with it.
 type draft struct {
 	s      *suite

@@ -74,7 +74,7 @@ func TestMembersComeUpdateAndGo(t *testing.T) {
 
 func TestPSKsExtensionsAndExternalSenders(t *testing.T) {
 	t.Parallel()
-	eachSuite(t, func(t *testing.T, id Suite, public bool) {
+	quickSuites(t, func(t *testing.T, id Suite, public bool) {
 		all := publicly(newClients(t, id, 5), public)
 		server := newClient(t, id, "server")
 		keys := map[string][]byte{"one": bytes.Repeat([]byte{1}, 32), "two": []byte("short")}

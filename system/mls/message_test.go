@@ -235,7 +235,7 @@ func secretsUsed(g *Group, leaf uint32, kind ContentType, upTo uint32) (used [][
 // TestTheStoredStateHoldsNoUsedKey is forward secrecy: what is on disk after use does not open what was sent before.
 func TestTheStoredStateHoldsNoUsedKey(t *testing.T) {
 	t.Parallel()
-	eachSuite(t, func(t *testing.T, id Suite, _ bool) {
+	quickSuites(t, func(t *testing.T, id Suite, _ bool) {
 		all := newClients(t, id, 3)
 		createGroup(t, all, CommitOptions{})
 		a, b := all[0], all[1]
@@ -317,7 +317,7 @@ func TestACrashUsesNoKeyTwice(t *testing.T) {
 
 func TestStateIsStoredWhole(t *testing.T) {
 	t.Parallel()
-	eachSuite(t, func(t *testing.T, id Suite, public bool) {
+	quickSuites(t, func(t *testing.T, id Suite, public bool) {
 		all := publicly(newClients(t, id, 4), public)
 		createGroup(t, all, CommitOptions{}, ExternalSendersExtension([]External{{all[0].config.Identity.PublicKey(), Basic([]byte("x"))}}))
 		chat(t, all)
