@@ -218,8 +218,8 @@ func (a *authenticated) appendTBM(context []byte) []byte {
 
 // Accept puts a staged commit in force. The old epoch's secrets are gone, but for what reads its late messages.
 func (g *Group) Accept(st *Staged) error {
-	if st.base != g.epoch || g.removed {
-		return refuse(ErrStale, "it follows epoch %d, we are in epoch %d", st.base.context.epoch, g.Epoch())
+	if st.base != g.epoch || g.removed || st.next == nil && !st.Expels {
+		return refuse(ErrStale, "it follows epoch %d and may be discarded, we are in epoch %d", st.base.context.epoch, g.Epoch())
 	}
 	old := g.epoch
 	g.proposals, g.updates, g.staged = nil, nil, nil
@@ -259,6 +259,5 @@ func (g *Group) Discard(st *Staged) {
 	if st.next != nil && st.next != g.epoch {
 		st.next.secrets, st.next.keys, st.next.ratchets = secrets{}, nil, nil
 		st.next = nil
-		st.base = nil
 	}
 }

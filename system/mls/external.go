@@ -45,8 +45,11 @@ func JoinExternal(config Config, info []byte, o ExternalOptions) (*Group, []byte
 	e.interim = s.interimHash(e.context.transcript, g.confirmation)
 	d := &draft{s: s, config: &config, e: e, sender: Sender{Type: SenderNewMemberCommit}, o: CommitOptions{Data: o.Data}, init: init, psk: config.psk}
 	d.propose(Proposal{Type: ProposeExternalInit, KEMOutput: kem})
-	if leaf, ok := o.replaces(t, config.Identity.signer.public); ok {
+	switch leaf, ok := o.replaces(t, config.Identity.signer.public); {
+	case ok:
 		d.propose(Remove(leaf))
+	case o.Remove:
+		return nil, nil, refuse(ErrArgument, "a resync, and no member has our signature key")
 	}
 	for _, id := range o.PSKs {
 		d.propose(Proposal{Type: ProposePSK, PSK: id})

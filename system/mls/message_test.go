@@ -356,7 +356,7 @@ func TestADamagedStateIsRefused(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 200 {
 		bad := bytes.Clone(stored)
 		for range 1 + rng.IntN(3) {
 			bad[rng.IntN(len(bad))] ^= byte(1 << rng.IntN(8))

@@ -41,6 +41,9 @@ func TestOurOwnVectors(t *testing.T) {
 	}
 	epochs := 0
 	for _, v := range list {
+		if underRace && v.Suite != X25519AES128 {
+			continue
+		}
 		v.follow(t)
 		epochs += len(v.Epochs)
 	}
