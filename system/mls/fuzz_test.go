@@ -173,3 +173,12 @@ func TestBadInputsGiveTheirError(t *testing.T) {
 		}
 	}
 }
+
+// TestATreeOfBlanksIsBounded: forty times a message's size must not be allocated for nothing.
+func TestATreeOfBlanksIsBounded(t *testing.T) {
+	t.Parallel()
+	blanks := appendVector(nil, make([]byte, maxMessage-8))
+	if _, err := decode(blanks, readTreeNodes); err == nil || err.Error() != "malformed: at byte 524291: a tree of more nodes than this engine takes" {
+		t.Errorf("%v", err)
+	}
+}

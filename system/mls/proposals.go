@@ -79,6 +79,9 @@ func (ch *change) applyTree(list []proposed) error {
 	}
 	for _, p := range list {
 		if p.Type == ProposeAdd {
+			if len(ch.tree.nodes) >= int(nodeWidth(maxLeaves)) && ch.tree.crowded() {
+				return refuse(ErrProposals, "more than %d members", maxLeaves)
+			}
 			ch.added = append(ch.added, ch.tree.add(p.Add.Leaf))
 			ch.packages = append(ch.packages, p.Add)
 		}

@@ -112,6 +112,16 @@ func (t *tree) free() uint32 {
 	return index
 }
 
+// crowded says whether no leaf is blank.
+func (t *tree) crowded() bool {
+	for i := t.full; i < t.width(); i++ {
+		if t.nodes[2*i].leaf == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // add puts a new member at the leftmost free leaf and returns its index (§12.1.1).
 func (t *tree) add(leaf *LeafNode) uint32 {
 	index := t.free()
@@ -213,15 +223,19 @@ func (t *tree) append(dst []byte) []byte {
 	return closeVector(dst, start)
 }
 
-// minNode is the size of the smallest node on the wire, a blank one.
-const minNode = 1
+// maxLeaves bounds a tree. A blank node is one byte on the wire and forty in memory, so that the bound of a message would
+// not do.
+const maxLeaves = 1 << 18
 
 func readTreeNodes(r *reader) []node {
 	sub := r.list()
-	// A leaf node is a hundred bytes and more, and every other node is a leaf; blanks are one byte.
-	nodes := make([]node, 0, min(len(sub.data)/minNode, 64))
+	var nodes []node
 	for sub.more() {
 		x := uint32(len(nodes))
+		if x >= nodeWidth(maxLeaves) {
+			sub.fail("a tree of more nodes than this engine takes")
+			break
+		}
 		var n node
 		if sub.optional() {
 			switch kind := sub.u8(); {
