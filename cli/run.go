@@ -21,7 +21,6 @@ import (
 	"toll/lab/load"
 	"toll/lab/plan"
 	"toll/lab/result"
-	"toll/published"
 	"toll/report"
 	"toll/suite"
 )
@@ -119,69 +118,6 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 	}
 	if worst != nil {
 		return worst
-	}
-	return nil
-}
-
-// beside shows a profile that ran in both orders side by side, profile seed with the published table.
-func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document) error {
-	if err := c.besideGroup(s, docs); err != nil {
-		return err
-	}
-	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
-		return nil
-	}
-	switch c.Profile {
-	case seedProfile:
-		if docs[0].Benchmark == "spawn" {
-			return besideSpawn(ctx, s, docs)
-		}
-		t, err := published.Load("transport-seed")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(s.out)
-		return report.Beside(s.out, t, docs[0], docs[1])
-	case orderProfile, orderSDKProfile:
-		fmt.Fprintln(s.out)
-		return report.Orders(s.out, docs[0], docs[1])
-	}
-	return nil
-}
-
-// besideSpawn shows the published spawn table beside ours, and how it came by its 491 failures.
-func besideSpawn(ctx context.Context, s *streams, docs []*result.Document) error {
-	t, err := published.Load("spawn-seed")
-	if err != nil {
-		return err
-	}
-	const requests, levels = 500, 3
-	counted, err := suite.Lengths(ctx, requests, levels)
-	if err != nil {
-		return fmt.Errorf("counting failures by length: %w", err)
-	}
-	var out []report.LengthLevel
-	for _, l := range counted {
-		out = append(out, report.LengthLevel(l))
-	}
-	fmt.Fprintln(s.out)
-	return report.BesideSpawn(s.out, t, docs[0], docs[1], out)
-}
-
-// besideGroup sets the published table of group engines under what was measured of them here.
-func (c *runCmd) besideGroup(s *streams, docs []*result.Document) error {
-	for _, d := range docs {
-		if d == nil || d.Benchmark != "group" || c.JSON {
-			continue
-		}
-		t, err := published.Load("group-seed")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(s.out)
-		if err := report.Group(s.out, t, d); err != nil {
-			return err
-		}
 	}
 	return nil
 }

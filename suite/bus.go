@@ -77,7 +77,34 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			seats = append(seats, seat)
 		}
 	}
-	return b.open(ctx, s, seats), nil
+	guests, gaps := b.guests(s, name)
+	set := b.open(ctx, s, append(seats, guests...))
+	set.Gaps = append(set.Gaps, gaps...)
+	return set, nil
+}
+
+// guests seats the outside engines, such as libzmq's, beside the direct ones: each makes its round trips to a process that it
+// has started itself, on a connection for each caller.
+func (b busBench) guests(s lab.Setting, phase string) (seats []seat, gaps []result.Gap) {
+	for _, m := range b.outside {
+		switch {
+		case m.Driver != "engine":
+			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
+		case phase != "direct":
+			gaps = append(gaps, gap(s, m.Name, "outside engines speak directly with their workers"))
+		default:
+			seats = append(seats, seat{
+				contender: b.outsider(m, ""), connections: "per-caller", calling: true,
+				spec: func() (contender.Spec, error) {
+					spec, err := m.Spec()
+					spec.Env = append(spec.Env, "GOMAXPROCS="+busProcs)
+					return spec, err
+				},
+				engine: func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} },
+			})
+		}
+	}
+	return seats, gaps
 }
 
 func knownToBus(name string) bool {
