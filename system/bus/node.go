@@ -2,8 +2,12 @@ package bus
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +48,8 @@ type NodeConfig struct {
 	Peers     []string      // addresses of other nodes; one that can be reached is enough
 	Every     time.Duration // between announcements; 1 s
 	Dial      func(ctx context.Context, o Owner) (Link, error)
-	Local     Local // nil for a process without agents of its own
+	Local     Local    // nil for a process without agents of its own
+	Durable   *Durable // carries durable tells; nil for none
 	Limits    envelope.Limits
 	Config
 }
@@ -60,6 +65,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	names    map[string]uint64    // guarded by mu: ours, with their epochs
+	consumes map[string]func()    // guarded by mu: what stops the durable messages for a name
 	links    map[string]*dialling // guarded by mu: by address
 	draining bool                 // guarded by mu
 	closed   bool                 // guarded by mu
@@ -74,7 +80,7 @@ type dialling struct {
 
 // NewNode makes a node. Its Responder is to be served by whatever carries frames to cfg.Addr.
 func NewNode(cfg NodeConfig) *Node {
-	n := &Node{cfg: cfg, names: make(map[string]uint64), links: make(map[string]*dialling)}
+	n := &Node{cfg: cfg, names: make(map[string]uint64), consumes: make(map[string]func()), links: make(map[string]*dialling)}
 	n.responder = NewResponder(n.handle, cfg.Config)
 	n.responder.Only(n.owns)
 	n.sender = n.responder.boot
@@ -106,12 +112,55 @@ func (n *Node) Register(ctx context.Context, name string, lost func()) (epoch ui
 		return 0, fmt.Errorf("bus: registering %s: %w", name, err)
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	if n.draining {
+		n.mu.Unlock()
 		return 0, errors.Join(envelope.Stopped, n.cfg.Directory.Release(ctx, name, epoch))
 	}
 	n.names[name] = epoch
+	n.mu.Unlock()
+	if n.cfg.Durable == nil {
+		return epoch, nil
+	}
+	stop, err := n.cfg.Durable.Consume(context.WithoutCancel(ctx), name, n.responder)
+	if err != nil {
+		return 0, errors.Join(err, n.Deregister(ctx, name))
+	}
+	n.mu.Lock()
+	old := n.consumes[name]
+	n.consumes[name] = stop
+	n.mu.Unlock()
+	if old != nil {
+		old()
+	}
 	return epoch, nil
+}
+
+// unconsume stops taking durable messages for names, and waits for those that are being run.
+func (n *Node) unconsume(names ...string) {
+	for _, name := range names {
+		n.mu.Lock()
+		stop := n.consumes[name]
+		delete(n.consumes, name)
+		n.mu.Unlock()
+		if stop != nil {
+			stop()
+		}
+	}
+}
+
+// TellDurable returns when m is stored. It is delivered at least once to whoever owns its recipient's name then, after
+// failures again, and becomes a dead letter in the end; two messages with one ID are one.
+func (n *Node) TellDurable(ctx context.Context, m *envelope.Message) error {
+	if n.cfg.Durable == nil {
+		return &envelope.Failure{Code: envelope.Failed, Agent: m.Recipient, Detail: "this node has nothing that stores messages"}
+	}
+	var c Call
+	if err := n.fill(&c, m); err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(m.ID))
+	c.Key = frame.Key{Sender: binary.LittleEndian.Uint64(sum[:]), Number: binary.LittleEndian.Uint64(sum[8:])}
+	return n.cfg.Durable.Tell(ctx, &c.Request)
 }
 
 // Deregister gives a name up.
@@ -123,6 +172,7 @@ func (n *Node) Deregister(ctx context.Context, name string) error {
 	if !ok {
 		return nil
 	}
+	n.unconsume(name)
 	return n.cfg.Directory.Release(ctx, name, epoch)
 }
 
@@ -371,6 +421,12 @@ func (n *Node) drop(addr string, d *dialling) {
 	}
 }
 
+func (n *Node) consuming() map[string]func() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.consumes)
+}
+
 // Drain gives up every name, so that new messages go elsewhere, and waits until what is being answered is answered or ctx
 // ends. What comes meanwhile is answered that it has moved, and has not been run.
 func (n *Node) Drain(ctx context.Context) error {
@@ -382,6 +438,7 @@ func (n *Node) Drain(ctx context.Context) error {
 	n.mu.Unlock()
 	var errs []error
 	for name, epoch := range names {
+		n.unconsume(name)
 		errs = append(errs, n.cfg.Directory.Release(ctx, name, epoch))
 	}
 	n.mu.Lock()
@@ -407,6 +464,7 @@ func (n *Node) Close() error {
 	links := n.links
 	n.links = make(map[string]*dialling)
 	n.mu.Unlock()
+	n.unconsume(slices.Collect(maps.Keys(n.consuming()))...)
 	var errs []error
 	if n.announced != nil {
 		errs = append(errs, n.announced.Close())

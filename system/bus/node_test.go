@@ -64,7 +64,7 @@ func (w *way) join(name string, dir bus.Directory, peers ...string) *member {
 	m := &member{agents: a}
 	late := &lateDirectory{Directory: dir}
 	dial := w.dialer()
-	cfg := bus.NodeConfig{Name: name, Local: a, Config: w.cfg, Every: 50 * time.Millisecond, Peers: peers,
+	cfg := bus.NodeConfig{Name: name, Local: a, Config: w.cfg, Every: 50 * time.Millisecond, Peers: peers, Durable: w.durable,
 		Dial: func(ctx context.Context, o bus.Owner) (bus.Link, error) { return dial(ctx, o.Addr) }}
 	if dir != nil {
 		cfg.Directory = late

@@ -80,6 +80,20 @@ func (a *answers) settle(k *known, body []byte, err error) {
 	close(k.done)
 }
 
+// disclaim forgets a request that was not run to its end, and tells those that wait for it.
+func (a *answers) disclaim(k *known, err error) {
+	a.settle(k, nil, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.of, k.key)
+	for i, o := range a.order {
+		if o == k {
+			a.order = append(a.order[:i], a.order[i+1:]...)
+			return
+		}
+	}
+}
+
 // answerOnce runs a keyed request unless it was run, or waits for who runs it.
 func (r *Responder) answerOnce(dst []byte, q *Request) ([]byte, error) {
 	deadline, _ := q.Expires()
@@ -94,7 +108,11 @@ func (r *Responder) answerOnce(dst []byte, q *Request) ([]byte, error) {
 		if err == nil {
 			body, _, _, _ = frame.ParseReply(out[at:])
 		}
-		r.once.settle(k, append([]byte(nil), body...), err)
+		if err != nil && q.Kind == frame.Tell {
+			r.once.disclaim(k, err) // nobody has the failure: it may be sent again to be run again
+		} else {
+			r.once.settle(k, append([]byte(nil), body...), err)
+		}
 		return out, err
 	}
 	r.repeated.Add(1)

@@ -160,6 +160,22 @@ func (r *Responder) respond(dst, b []byte) ([]byte, error) {
 	return frame.AppendReply(out[:at], q.ID, nil), nil
 }
 
+// tell runs a request that wants no reply and returns its failure.
+func (r *Responder) tell(b []byte) ([]byte, error) {
+	q := &Request{responder: r}
+	if err := q.Parse(b); err != nil {
+		r.malformed.Add(1)
+		return nil, err
+	}
+	out, err := r.answer(nil, q)
+	if err != nil {
+		r.failed.Add(1)
+		return out, err
+	}
+	r.told.Add(1)
+	return out, nil
+}
+
 // answer appends the reply to q, or says why there is none.
 func (r *Responder) answer(dst []byte, q *Request) ([]byte, error) {
 	if q.Deadline != 0 && r.clock.now() >= q.Deadline {

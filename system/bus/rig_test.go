@@ -23,6 +23,8 @@ type way struct {
 	router   string
 	path     string
 	listener net.Listener // reserved
+	broker   *bus.Broker
+	durable  *bus.Durable // of nodes to come
 
 	responders sync.Map // of the way inproc, by node
 }
@@ -37,7 +39,7 @@ func newWay(t testing.TB, name string, cfg bus.Config) *way {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { b.Close() })
-		w.url = b.URL()
+		w.url, w.broker = b.URL(), b
 	case "zmtp-proxy":
 		p, err := bus.NewProxy(nil, cfg)
 		if err != nil {
