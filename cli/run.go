@@ -38,6 +38,8 @@ type runCmd struct {
 	Hop     string   `help:"Reach the contenders over loopback, netns (a network namespace) or netns:5ms (with that round trip)." placeholder:"HOP"`
 	CPUs    float64  `name:"cpus" help:"Limit each contender's process tree to so many cores' worth of CPU time." placeholder:"N"`
 	Memory  string   `help:"Limit each contender's process tree to so much memory, such as 1GiB." placeholder:"SIZE"`
+	Target  string   `help:"bus: call the processes of 'toll serve bus-host' on this machine instead of our own." placeholder:"HOST[:PORT]"`
+	Fault   string   `help:"bus: spoil every connection, such as delay=5ms,jitter=1ms; toll serve --help lists them." placeholder:"LIST"`
 
 	AllowUnlimited bool `help:"Run where the limits that were asked for can't be held."`
 
@@ -289,6 +291,7 @@ func (c *runCmd) open(ctx context.Context, j job, p plan.Plan, outside []contend
 	if err != nil {
 		return nil, exit(exitUsage, err)
 	}
+	ground.Target, ground.Fault = c.Target, c.Fault
 	open, err := j.bench.OpenOn(ctx, ground, p, outside)
 	switch {
 	case errors.Is(err, hop.ErrUnavailable):

@@ -23,7 +23,7 @@ const drainTime = 3 * time.Second
 
 // systems are what serve knows.
 func systems() []string {
-	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "agent-worker"})
+	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "bus-host", "agent-worker"})
 }
 
 type serveCmd struct {
@@ -92,7 +92,8 @@ func (serveCmd) Help() string {
   toll serve gateway --front nethttp
   toll serve agents topology.yaml --addr 127.0.0.1:8095
   toll serve echo
-  toll serve bus-worker --carrier direct --addr 0.0.0.0:7411
+  toll serve bus-worker --carrier direct --addr 192.0.2.7:7411
+  toll serve bus-host --addr 192.0.2.7:7410
 
 The mcp envelopes are at the path /mcp: mcp takes requests of 2026-07-28, and of earlier revisions without a session; mcp-stateful gives those a session; mcp-sse answers calls with a stream of events; mcp-nethttp is mcp on net/http; mcp-stdio speaks over stdin and stdout, a message a line, and prints no ready line.`
 }
@@ -116,6 +117,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	}
 	if bench, err := system.Bench(c.System); err == nil {
 		return c.engine(ctx, s, bench)
+	}
+	if c.System == "bus-host" {
+		return c.busHost(ctx, s)
 	}
 	if c.System == "bus" {
 		return c.busEngine(ctx, s)

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
 	"toll/contender"
+	"toll/contender/faults"
 	"toll/system"
 )
 
@@ -16,6 +19,7 @@ type busFlags struct {
 	Carrier string `help:"bus: how it is reached, inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
 	At      string `help:"bus: where it connects to, a worker, a router, a NATS server or a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
 	Own     bool   `help:"bus: a connection for each caller instead of one for all."`
+	Fault   string `help:"bus: spoil the connection, such as delay=5ms,jitter=1ms,drop=0.001,replay=0.01,reset=0.001,split=1; up. or down. in front of a name is one direction." placeholder:"LIST"`
 }
 
 // busEngine is the calling process of the bus benchmark. Unless --at says where they are, it starts the processes that it
@@ -28,9 +32,89 @@ func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
 	if err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve bus: %w", errors.Join(err, stop())))
 	}
-	client := system.NewBusClient(c.Bus.Carrier, at, c.Bus.Own)
+	spoiled, restore, err := c.spoil(at)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	client := system.NewBusClient(c.Bus.Carrier, spoiled, c.Bus.Own)
 	err = c.engine(ctx, s, client.Bench)
-	return errors.Join(err, client.Close(), stop())
+	return errors.Join(err, client.Close(), restore(), stop())
+}
+
+// spoil stands the fault proxy between the client and what it connects to. The proxy works in the client's process, and what
+// it costs is the client's.
+func (c *serveCmd) spoil(at string) (spoiled string, restore func() error, err error) {
+	if c.Bus.Fault == "" {
+		return at, func() error { return nil }, nil
+	}
+	f, err := faults.Parse(c.Bus.Fault)
+	if err != nil {
+		return "", nil, usage("--fault: %w", err)
+	}
+	hostport, tcp := strings.CutPrefix(at, "tcp://")
+	if !tcp || c.Bus.Carrier == system.ZMTPProxy {
+		return "", nil, usage("--fault: carrier %s does not connect over one TCP address", c.Bus.Carrier)
+	}
+	p, err := faults.Listen("tcp", hostport, f)
+	if err != nil {
+		return "", nil, exit(exitNotMeasured, err)
+	}
+	return "tcp://" + p.Addr().String(), p.Close, nil
+}
+
+// busHost starts a worker for every carrier, and the brokers between, at the ports where run --target looks for them. They
+// answer whoever connects: it is for a network of one's own.
+func (c *serveCmd) busHost(ctx context.Context, s *streams) error {
+	host, base, err := system.BusHost(c.Addr)
+	if err != nil {
+		return usage("serve bus-host: --addr: %w", err)
+	}
+	var started []*contender.Process
+	stop := func() error {
+		var errs []error
+		for _, p := range slices.Backward(started) {
+			errs = append(errs, p.Stop(context.WithoutCancel(ctx)))
+		}
+		return errors.Join(errs...)
+	}
+	for _, carrier := range system.Carriers() {
+		at := ""
+		for _, args := range system.BusProcesses(carrier) {
+			if at == "" {
+				args = append(args, "--addr", system.BusAddr(host, base, carrier))
+			} else {
+				args = append(args, "--at", at)
+			}
+			p, err := startSelf(ctx, append([]string{"serve"}, args...))
+			if err != nil {
+				return exit(exitNotMeasured, fmt.Errorf("serve bus-host: %w", errors.Join(err, stop())))
+			}
+			started = append(started, p)
+			at = p.Ready().Addr
+		}
+	}
+	line := ready{"tcp://" + system.BusAddr(host, base, system.Carriers()[0]), version().Version, c.System, "go", runtime.GOMAXPROCS(0)}
+	if err := json.NewEncoder(s.out).Encode(line); err != nil {
+		return errors.Join(exit(exitNotMeasured, err), stop())
+	}
+	over := make(chan struct{})
+	go func() {
+		answer(s.in, s.out)
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+	return stop()
+}
+
+func startSelf(ctx context.Context, args []string) (*contender.Process, error) {
+	spec, err := contender.Self(args...)
+	if err != nil {
+		return nil, err
+	}
+	return contender.Start(ctx, spec)
 }
 
 // busProcesses starts what the carrier needs and returns where callers connect.
@@ -50,11 +134,7 @@ func (c *serveCmd) busProcesses(ctx context.Context) (at string, stop func() err
 		if at != "" {
 			args = append(args, "--at", at)
 		}
-		spec, err := contender.Self(append([]string{"serve"}, args...)...)
-		if err != nil {
-			return "", stop, err
-		}
-		p, err := contender.Start(ctx, spec)
+		p, err := startSelf(ctx, append([]string{"serve"}, args...))
 		if err != nil {
 			return "", stop, err
 		}

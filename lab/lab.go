@@ -44,6 +44,7 @@ type Entry struct {
 	CalleeClock bool        // the callee times the operation in its own process
 	Calling     bool        // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
 	Client      string      // by which of several clients it is called; "" when there is only one
+	Away        bool        // those that it calls are on another machine, so what they spent is not known
 	Unverified  bool        // replies are not looked into, as in a published method
 	Unseen      string      // why the server's process can't be seen, where Process is nil and it runs in another one
 }

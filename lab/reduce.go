@@ -428,9 +428,14 @@ func (r *run) callingCosts(s *rowState, row *result.Row, name string) {
 	r.engineCosts(s, row, name)
 	engine := *row.Server
 	row.Client = result.ClientCost{CPU: engine.CPU, Allocs: engine.Allocs, AllocBytes: engine.AllocBytes}
-	row.Server = &result.ServerCost{RSSPeakMB: engine.RSSPeakMB}
 	client := &row.Processes[0]
 	client.GOMAXPROCS = row.Processes[1].GOMAXPROCS
+	if s.entry.Away {
+		row.Server, row.Processes = nil, row.Processes[:1]
+		r.gap(name+": server", "what it calls is on another machine")
+		return
+	}
+	row.Server = &result.ServerCost{RSSPeakMB: engine.RSSPeakMB}
 	row.Processes[1] = result.Process{Role: "server", Threads: row.Processes[1].Threads, GOMAXPROCS: client.GOMAXPROCS}
 	r.gap(name+": server.allocs_per_op", "the engine does not ask those that it calls")
 	if !s.serverOK || engine.CPU == nil {

@@ -107,6 +107,9 @@ func (b busBench) guests(s lab.Setting, phase string) (seats []seat, gaps []resu
 	return seats, gaps
 }
 
+// callsBus reports whether a manifest's engine makes the round trips of this benchmark; its driver alone does not say so.
+func callsBus(m contender.Manifest) bool { return m.Name == "libzmq" }
+
 func knownToBus(name string) bool {
 	for _, p := range busPhases() {
 		if _, ok := p.contenders[name]; ok {
@@ -121,8 +124,19 @@ func (b busBench) seat(s lab.Setting, name, sdk string, own bool) (seat, error) 
 	if own {
 		args = append(args, "--own")
 	}
+	if b.ground.Target != "" && name != system.Inproc && name != "null" {
+		host, base, err := system.BusHost(b.ground.Target)
+		if err != nil {
+			return seat{}, fmt.Errorf("target %s: %w", b.ground.Target, err)
+		}
+		args = append(args, "--at", "tcp://"+system.BusAddr(host, base, name))
+	}
+	if b.ground.Fault != "" && name != system.Inproc && name != "null" {
+		args = append(args, "--fault", b.ground.Fault)
+	}
 	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: sdk}, connections: "shared"}
 	out.calling = name != "null" && name != system.Inproc
+	out.away = out.calling && b.ground.Target != ""
 	switch {
 	case name == "null":
 		args, out.role, out.contender.SDK = []string{"serve", "null-engine"}, result.Null, "a call that does nothing"

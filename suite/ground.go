@@ -20,6 +20,8 @@ type Ground struct {
 	Limits         limits.Limits
 	AllowUnlimited bool // run where the limits can't be held
 	Hop            hop.Hop
+	Target         string    // host of the processes to call in place of our own, bus only
+	Fault          string    // what is done to every connection, bus only
 	link           *hop.Link // nil on loopback
 }
 
@@ -72,7 +74,14 @@ func (g *Ground) host() string {
 
 // result is the hop as a document says it.
 func (g *Ground) result() result.Hop {
-	return result.Hop{Kind: g.Hop.Kind, ConfiguredRTT: g.Hop.RTT.Seconds() * 1000}
+	kind := g.Hop.Kind
+	if g.Target != "" {
+		kind = "remote host"
+	}
+	if g.Fault != "" {
+		kind += ", spoiled: " + g.Fault
+	}
+	return result.Hop{Kind: kind, ConfiguredRTT: g.Hop.RTT.Seconds() * 1000}
 }
 
 // errNoHost is why a contender can't be reached over a hop.

@@ -68,6 +68,7 @@ type seat struct {
 	line        func(p *contender.Process, wire *driver.Wire) load.Target // or calls it so, by our clock
 	launch      bool                                                      // with line, each call starts a process of its own
 	check       func() error                                              // of what it answered, after the last window; nil for none
+	away        bool                                                      // what it calls is on another machine
 	calling     bool                                                      // the engine calls others, which it has started
 }
 
@@ -154,7 +155,7 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	}
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
-		e.Calling = s.calling
+		e.Calling, e.Away = s.calling, s.away
 		return e, nil
 	}
 	wire := new(driver.Wire)

@@ -31,7 +31,7 @@ func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
 		{"gateway", "what it costs to call an agent through an HTTP gateway, in the clear and over mutual TLS", openGateway, nil},
-		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, nil},
+		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, callsBus},
 		{"receipt", "what a signed receipt for every arriving request costs", openReceipt, callsReceipt},
 		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, nil},
 		{"group", "what a member of an MLS group pays for an operation, against the cryptography it must do", openGroup, callsGroup},
@@ -118,6 +118,9 @@ func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests 
 		if taken || slices.ContainsFunc(manifests[:i], same) {
 			return nil, fmt.Errorf("two contenders are named %q", m.Name)
 		}
+	}
+	if b.Name != "bus" && g.Target+g.Fault != "" {
+		return nil, fmt.Errorf("benchmark %s: a target or faults are for the benchmark bus only", b.Name)
 	}
 	dir, err := os.MkdirTemp("", "toll-")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,30 @@ func BusProcesses(carrier string) [][]string {
 		return [][]string{{"bus-broker", "--carrier", carrier}, worker}
 	}
 	return [][]string{worker}
+}
+
+// busBase is the port from which on a host of the bus benchmark has its carriers, two ports each.
+const busBase = 7410
+
+// BusHost parses host:port, host or nothing: where a host of the bus benchmark listens or is reached.
+func BusHost(addr string) (host string, base int, err error) {
+	if addr == "" {
+		return "127.0.0.1", busBase, nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return strings.Trim(addr, "[]"), busBase, nil
+	}
+	base, err = strconv.Atoi(port)
+	if err != nil || base < 1 || base > 65535-2*len(Carriers()) {
+		return "", 0, fmt.Errorf("port %q: want 1 to %d, with %d free ones behind it", port, 65535-2*len(Carriers()), 2*len(Carriers()))
+	}
+	return host, base, nil
+}
+
+// BusAddr is where such a host has a carrier.
+func BusAddr(host string, base int, carrier string) string {
+	return net.JoinHostPort(host, strconv.Itoa(base+2*slices.Index(Carriers(), carrier)))
 }
 
 // brokered reports whether a third process stands between caller and worker.
