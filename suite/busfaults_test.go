@@ -72,7 +72,7 @@ func listen(t *testing.T) net.Listener {
 
 func (x *target) dial(t *testing.T, cfg bus.Config) *bus.Direct {
 	t.Helper()
-	d, err := bus.DialDirect(within(t, 20*time.Second), x.addr, nil, cfg)
+	d, err := bus.DialDirect(within(t, 60*time.Second), x.addr, nil, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for ctx := within(t, 30*time.Second); !ok(); {
+	for ctx := within(t, 60*time.Second); !ok(); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -138,11 +138,11 @@ func TestADeadDirectionIsNoticed(t *testing.T) {
 			t.Parallel()
 			x := newTarget(t, echo, true, cfg)
 			d := x.dial(t, cfg)
-			if err := ask(within(t, 20*time.Second), d, bus.NewCall("a", "b", "c"), 1); err != nil {
+			if err := ask(within(t, 60*time.Second), d, bus.NewCall("a", "b", "c"), 1); err != nil {
 				t.Fatal(err)
 			}
 			x.proxy.Set(f)
-			if err := ask(within(t, 25*time.Second), d, bus.NewCall("a", "b", "c"), 2); codeOf(err) != envelope.Unreachable {
+			if err := ask(within(t, 60*time.Second), d, bus.NewCall("a", "b", "c"), 2); codeOf(err) != envelope.Unreachable {
 				t.Errorf("a call in flight: %v", err)
 			}
 			<-d.Done()
@@ -180,7 +180,7 @@ func TestASlowHandlerIsOverloadedNotLate(t *testing.T) {
 	}
 	t.Cleanup(func() { fast.Shutdown(context.Background()) })
 	link := func(l net.Listener) *bus.ZMTP {
-		z, err := bus.DialZMTP(within(t, 20*time.Second), "tcp://"+l.Addr().String(), nil, bus.Config{})
+		z, err := bus.DialZMTP(within(t, 60*time.Second), "tcp://"+l.Addr().String(), nil, bus.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestASlowHandlerIsOverloadedNotLate(t *testing.T) {
 	var full, answered atomic.Int64
 	for i := range 200 {
 		wg.Go(func() {
-			err := ask(within(t, 25*time.Second), z, bus.NewCall("slow", "b", "c"), uint64(i))
+			err := ask(within(t, 60*time.Second), z, bus.NewCall("slow", "b", "c"), uint64(i))
 			switch codeOf(err) {
 			case envelope.MailboxFull:
 				full.Add(1)
@@ -205,7 +205,7 @@ func TestASlowHandlerIsOverloadedNotLate(t *testing.T) {
 	}
 	until(t, "184 callers were told", func() bool { return full.Load() == 184 })
 	for i := range 100 {
-		if err := ask(within(t, 20*time.Second), other, bus.NewCall("fast", "b", "c"), uint64(i)); err != nil {
+		if err := ask(within(t, 60*time.Second), other, bus.NewCall("fast", "b", "c"), uint64(i)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestASlowHandlerIsOverloadedNotLate(t *testing.T) {
 	if answered.Load() != 16 {
 		t.Errorf("%d answered", answered.Load())
 	}
-	s.Shutdown(within(t, 20*time.Second))
+	s.Shutdown(within(t, 60*time.Second))
 }
 
 // Fault 8: a peer that does not read its replies loses its connection when a write has waited long enough; what waits for it
@@ -238,7 +238,7 @@ func TestASlowReaderLosesItsConnection(t *testing.T) {
 	}
 	d := x.dial(t, cfg)
 	until(t, "the connection is closed", func() bool { return x.server.Connections() == 1 })
-	if err := d.Call(within(t, 20*time.Second), bus.NewCall("a", "b", "c")); err != nil {
+	if err := d.Call(within(t, 60*time.Second), bus.NewCall("a", "b", "c")); err != nil {
 		t.Errorf("another connection: %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestReplayedFramesRunOnce(t *testing.T) {
 			if i >= 100 {
 				c.Key = frame.Key{Sender: 1, Number: i}
 			}
-			if err := ask(within(t, 20*time.Second), d, c, i); err != nil {
+			if err := ask(within(t, 60*time.Second), d, c, i); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -270,7 +270,7 @@ func TestReplayedFramesRunOnce(t *testing.T) {
 		// A keyed request that comes again on another connection is known.
 		x.proxy.Set(faults.Faults{})
 		again := x.dial(t, bus.Config{})
-		if err := ask(within(t, 20*time.Second), again, c, 199); err != nil || runs.Load() != 200 {
+		if err := ask(within(t, 60*time.Second), again, c, 199); err != nil || runs.Load() != 200 {
 			t.Errorf("%v, %d runs", err, runs.Load())
 		}
 	}
@@ -279,7 +279,7 @@ func TestReplayedFramesRunOnce(t *testing.T) {
 // Faults 11 and 13: what a frame declares is not set aside; bytes that are no frames end their connection, half a frame does
 // when it is not completed, and nobody else notices.
 func TestMalformedBytesCostTheirConnection(t *testing.T) {
-	cfg := bus.Config{Heartbeat: 50 * time.Millisecond}
+	cfg := bus.Config{Heartbeat: 300 * time.Millisecond}
 	x := newTarget(t, echo, true, cfg)
 	d := x.dial(t, cfg)
 	q := frame.Request{Header: frame.Header{Kind: frame.Ask}, To: "a", Body: []byte("x")}
@@ -303,7 +303,7 @@ func TestMalformedBytesCostTheirConnection(t *testing.T) {
 		if _, err := io.WriteString(nc, bytes); err != nil {
 			t.Fatal(err)
 		}
-		nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+		nc.SetReadDeadline(time.Now().Add(60 * time.Second))
 		for err == nil {
 			_, err = nc.Read(make([]byte, 1000))
 		}
@@ -316,7 +316,7 @@ func TestMalformedBytesCostTheirConnection(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if err := ask(within(t, 20*time.Second), d, bus.NewCall("a", "b", "c"), 1); err != nil {
+	if err := ask(within(t, 60*time.Second), d, bus.NewCall("a", "b", "c"), 1); err != nil {
 		t.Error(err)
 	}
 }
@@ -332,7 +332,7 @@ func TestOneByteAtATime(t *testing.T) {
 		wg.Go(func() {
 			c := bus.NewCall("a", "b", "c")
 			for j := range uint64(30) {
-				if err := ask(within(t, 25*time.Second), d, c, i<<32|j); err != nil {
+				if err := ask(within(t, 60*time.Second), d, c, i<<32|j); err != nil {
 					t.Error(err)
 					return
 				}
@@ -358,7 +358,7 @@ func TestConnectionsComeAndGo(t *testing.T) {
 	var served sync.WaitGroup
 	served.Go(func() { s.Serve(l) })
 	dial := func() *bus.Direct {
-		d, err := bus.DialDirect(within(t, 30*time.Second), "unix:"+path, nil, bus.Config{})
+		d, err := bus.DialDirect(within(t, 60*time.Second), "unix:"+path, nil, bus.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +375,7 @@ func TestConnectionsComeAndGo(t *testing.T) {
 				return
 			default:
 			}
-			if err := ask(within(t, 30*time.Second), load, c, i); err != nil {
+			if err := ask(within(t, 60*time.Second), load, c, i); err != nil {
 				t.Error(err)
 				return
 			}
@@ -388,7 +388,7 @@ func TestConnectionsComeAndGo(t *testing.T) {
 		for range 8 {
 			batch.Go(func() {
 				d := dial()
-				if err := ask(within(t, 30*time.Second), d, bus.NewCall("a", "b", "c"), 7); err != nil {
+				if err := ask(within(t, 60*time.Second), d, bus.NewCall("a", "b", "c"), 7); err != nil {
 					t.Error(err)
 				}
 				d.Close()
@@ -403,7 +403,7 @@ func TestConnectionsComeAndGo(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	load.Close()
-	s.Shutdown(within(t, 20*time.Second))
+	s.Shutdown(within(t, 60*time.Second))
 	served.Wait()
 }
 
@@ -526,7 +526,7 @@ func TestARouterIsKilledAndComesBack(t *testing.T) {
 			if d == nil {
 				continue
 			}
-			if err := ask(within(t, 20*time.Second), d, bus.NewCall("target", "b", "c"), n); err != nil {
+			if err := ask(within(t, 60*time.Second), d, bus.NewCall("target", "b", "c"), n); err != nil {
 				failed.Add(1)
 			} else {
 				asked.Add(1)
@@ -550,7 +550,7 @@ func TestARouterIsKilledAndComesBack(t *testing.T) {
 	}
 	close(stop)
 	leave()
-	worker.Shutdown(within(t, 20*time.Second))
+	worker.Shutdown(within(t, 60*time.Second))
 	wg.Wait()
 	for n, times := range runs {
 		if times != 1 {

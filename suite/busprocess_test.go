@@ -87,12 +87,12 @@ func (w *worker) client() *system.BusClient {
 // late reply is taken for another's.
 func TestAStoppedWorkerGoesOn(t *testing.T) {
 	overWorkers(t, func(t *testing.T, w *worker) {
-		l, err := w.client().Link(within(t, 20*time.Second))
+		l, err := w.client().Link(within(t, 60*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := bus.NewCall("target", "test", "ping")
-		if err := ask(within(t, 20*time.Second), l, c, 1); err != nil {
+		if err := ask(within(t, 60*time.Second), l, c, 1); err != nil {
 			t.Fatal(err)
 		}
 		w.stop(l)
@@ -105,7 +105,7 @@ func TestAStoppedWorkerGoesOn(t *testing.T) {
 		}
 		w.signal(syscall.SIGCONT)
 		for n := range uint64(300) {
-			if err := ask(within(t, 20*time.Second), l, c, 1000+n); err != nil {
+			if err := ask(within(t, 60*time.Second), l, c, 1000+n); err != nil {
 				t.Fatalf("call %d after it goes on: %v", n, err)
 			}
 		}
@@ -117,18 +117,18 @@ func TestAStoppedWorkerGoesOn(t *testing.T) {
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	overWorkers(t, func(t *testing.T, w *worker) {
 		client := w.client()
-		l, err := client.Link(within(t, 20*time.Second))
+		l, err := client.Link(within(t, 60*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(within(t, 20*time.Second), l, bus.NewCall("target", "test", "ping"), 1); err != nil {
+		if err := ask(within(t, 60*time.Second), l, bus.NewCall("target", "test", "ping"), 1); err != nil {
 			t.Fatal(err)
 		}
 		w.stop(l)
 		const inFlight = 10
 		var failed, answered atomic.Int64
 		var wg sync.WaitGroup
-		limit := 20 * time.Second
+		limit := 60 * time.Second
 		if w.carrier == system.ZMTPProxy || w.carrier == system.NATS {
 			limit = time.Second // who publishes to a broker learns of a worker's end by waiting
 		}
@@ -153,7 +153,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 		again := bus.NewCall("target", "test", "ping")
 		if w.carrier != system.ZMTPProxy {
 			// The deadline is far away: a failure other than it is one that came at once.
-			if err := ask(within(t, 20*time.Second), l, again, 200); codeOf(err) != envelope.Unreachable && codeOf(err) != envelope.NotFound {
+			if err := ask(within(t, 60*time.Second), l, again, 200); codeOf(err) != envelope.Unreachable && codeOf(err) != envelope.NotFound {
 				t.Errorf("with nobody there: %v", err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 // A drain of the worker's process loses nothing that it had taken.
 func TestAWorkerThatEndsAnswersWhatItHas(t *testing.T) {
 	overWorkers(t, func(t *testing.T, w *worker) {
-		l, err := w.client().Link(within(t, 20*time.Second))
+		l, err := w.client().Link(within(t, 60*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestAWorkerThatEndsAnswersWhatItHas(t *testing.T) {
 				}
 			})
 		}
-		if err := w.process.Stop(within(t, 20*time.Second)); err != nil {
+		if err := w.process.Stop(within(t, 60*time.Second)); err != nil {
 			t.Error(err)
 		}
 		wg.Wait()

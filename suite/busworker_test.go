@@ -35,7 +35,7 @@ func serve(name string, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	running, err := system.Start(ctx, name, cfg)
 	if err != nil {

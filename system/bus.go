@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -83,6 +84,9 @@ func brokered(carrier string) bool {
 // busNode is the one node, and agent, that a worker of the benchmark serves.
 const busNode = "target"
 
+// busConfig is that of every process of the benchmark. Its heartbeats are rare: a machine that is measured is busy.
+func busConfig() bus.Config { return bus.Config{Heartbeat: 5 * time.Second} }
+
 // echo is the operation of the bus benchmark: the body comes back.
 func echo(dst []byte, r *bus.Request) ([]byte, error) { return append(dst, r.Body...), nil }
 
@@ -147,7 +151,7 @@ func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
 		return nil, fmt.Errorf("bus-worker: %w", err)
 	}
 	addr := address("tcp", l.Addr())
-	r := bus.NewResponder(handler, bus.Config{})
+	r := bus.NewResponder(handler, busConfig())
 	if cfg.Carrier == ZMTP {
 		s, err := bus.NewZMTPServer(r, true, nil)
 		if err == nil {
@@ -166,14 +170,14 @@ func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
 
 // connectWorker starts a worker that connects to a broker.
 func connectWorker(ctx context.Context, cfg Config) (*Running, error) {
-	r := bus.NewResponder(echo, bus.Config{})
+	r := bus.NewResponder(echo, busConfig())
 	switch cfg.Carrier {
 	case Routed:
 		return attachWorker(ctx, cfg.At, r)
 	case NATSGo:
 		return natsWorker(cfg.At)
 	case NATS:
-		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(cfg.At)}, bus.Config{})
+		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(cfg.At)}, busConfig())
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +191,7 @@ func connectWorker(ctx context.Context, cfg Config) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := bus.DialPubSub(ctx, in, out, nil, bus.Config{})
+	p, err := bus.DialPubSub(ctx, in, out, nil, busConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +261,7 @@ func startBroker(cfg Config) (*Running, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := bus.NewRouter(bus.Config{})
+		r := bus.NewRouter(busConfig())
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Serve(l) })
 		return running(address("tcp", l.Addr()), newService(func(ctx context.Context) error {
@@ -269,7 +273,7 @@ func startBroker(cfg Config) (*Running, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := bus.NewProxy(nil, bus.Config{})
+		p, err := bus.NewProxy(nil, busConfig())
 		if err == nil {
 			err = p.Serve(in, out)
 		}

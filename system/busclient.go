@@ -158,11 +158,11 @@ func (b *BusClient) Link(ctx context.Context) (bus.Link, error) {
 func (b *BusClient) link(ctx context.Context) (bus.Link, error) {
 	switch b.carrier {
 	case Direct, DirectMailbox, Routed:
-		return bus.DialDirect(ctx, b.at, nil, bus.Config{})
+		return bus.DialDirect(ctx, b.at, nil, busConfig())
 	case ZMTP:
-		return bus.DialZMTP(ctx, b.at, nil, bus.Config{})
+		return bus.DialZMTP(ctx, b.at, nil, busConfig())
 	case NATS:
-		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(b.at)}, bus.Config{})
+		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(b.at)}, busConfig())
 		if err != nil {
 			return nil, err
 		}
@@ -173,12 +173,12 @@ func (b *BusClient) link(ctx context.Context) (bus.Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := bus.DialPubSub(ctx, in, out, nil, bus.Config{})
+		p, err := bus.DialPubSub(ctx, in, out, nil, busConfig())
 		if err != nil {
 			return nil, err
 		}
 		b.closing(p.Close)
-		return p.Link(ctx, busNode, bus.Config{})
+		return p.Link(ctx, busNode, busConfig())
 	}
 	return nil, fmt.Errorf("carrier %q: want one of %s", b.carrier, strings.Join(Carriers(), ", "))
 }

@@ -19,12 +19,12 @@ import (
 func stored(t *testing.T, cfg bus.DurableConfig) (w *way, d *bus.Durable, join func(name string) *member) {
 	t.Helper()
 	w = newWay(t, "nats", bus.Config{})
-	n, err := bus.DialNATS(within(t, 10*time.Second), bus.NATSConfig{URL: w.url}, bus.Config{})
+	n, err := bus.DialNATS(within(t, 60*time.Second), bus.NATSConfig{URL: w.url}, bus.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	if d, err = n.NewDurable(within(t, 10*time.Second), cfg); err != nil {
+	if d, err = n.NewDurable(within(t, 60*time.Second), cfg); err != nil {
 		t.Fatal(err)
 	}
 	table := bus.NewTable()
@@ -42,7 +42,7 @@ func TestADurableMessageIsDelivered(t *testing.T) {
 	send := func(i int) {
 		for range 2 {
 			m := &envelope.Message{ID: fmt.Sprintf("id-%d", i), Type: "add", Recipient: "target", Payload: map[string]any{"n": i}}
-			if err := client.TellDurable(within(t, 10*time.Second), m); err != nil {
+			if err := client.TellDurable(within(t, 60*time.Second), m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,7 +110,7 @@ func TestWhatCantBeHandledIsADeadLetter(t *testing.T) {
 	}
 	for _, kind := range []string{"poison", "shy", "fine"} {
 		msg := &envelope.Message{Type: kind, Sender: "s", Recipient: "target"}
-		if err := m.TellDurable(within(t, 10*time.Second), msg); err != nil {
+		if err := m.TellDurable(within(t, 60*time.Second), msg); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestWhatCantBeHandledIsADeadLetter(t *testing.T) {
 		return runs["fine"] == 1 && runs["poison"] == 3 && runs["shy"] == 2
 	})
 	until(t, func() bool {
-		dead, err := d.DeadLetters(within(t, 10*time.Second), "target", 10)
+		dead, err := d.DeadLetters(within(t, 60*time.Second), "target", 10)
 		return err == nil && len(dead) == 1 && dead[0].Op == "poison" && dead[0].From == "s"
 	})
 	if err := d.Tell(t.Context(), &frame.Request{To: "x"}); code(err) != envelope.Failed {

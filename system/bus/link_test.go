@@ -41,7 +41,7 @@ func TestEveryCallerGetsItsOwnReply(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 20 {
 				wg.Go(func() {
-					ctx := within(t, 20*time.Second)
+					ctx := within(t, 60*time.Second)
 					c := newCall(fmt.Sprintf("node-%v", quick), "")
 					for j := range 50 {
 						want := strings.Repeat(fmt.Sprintf("%d.%d ", i, j), 1+j*7)
@@ -95,7 +95,7 @@ func TestFailuresReachTheCaller(t *testing.T) {
 			{"fine", 0, ""},
 		} {
 			call := newCall("node", c.body)
-			err := l.Call(within(t, 10*time.Second), call)
+			err := l.Call(within(t, 60*time.Second), call)
 			if code(err) != c.code || c.text != "" && err.Error() != c.text {
 				t.Errorf("%.20q: got %v, want %s", c.body, err, c.text)
 			}
@@ -126,11 +126,11 @@ func TestATellIsAcknowledged(t *testing.T) {
 		}, w.cfg)
 		l := w.link(w.serve("node", r, true).addr)
 		q := newCall("node", "fine").Request
-		if err := l.Tell(within(t, 10*time.Second), &q); err != nil || got.Load() != 1 {
+		if err := l.Tell(within(t, 60*time.Second), &q); err != nil || got.Load() != 1 {
 			t.Errorf("%v, %d runs", err, got.Load())
 		}
 		q.Body = []byte("full")
-		if err := l.Tell(within(t, 10*time.Second), &q); code(err) != envelope.MailboxFull {
+		if err := l.Tell(within(t, 60*time.Second), &q); code(err) != envelope.MailboxFull {
 			t.Error(err)
 		}
 		if n := r.Counts(); n.Told != 1 || n.Failed != 1 {
@@ -156,7 +156,7 @@ func TestExpiredWorkIsNotRun(t *testing.T) {
 		}, w.cfg)
 		l := w.link(w.serve("node", r, true).addr)
 		var first, late sync.WaitGroup
-		first.Go(func() { l.Call(within(t, 20*time.Second), newCall("node", "first")) })
+		first.Go(func() { l.Call(within(t, 60*time.Second), newCall("node", "first")) })
 		<-entered
 		for range 5 {
 			late.Go(func() {
@@ -170,7 +170,7 @@ func TestExpiredWorkIsNotRun(t *testing.T) {
 		late.Wait()
 		close(release)
 		first.Wait()
-		if err := l.Call(within(t, 20*time.Second), newCall("node", "last")); err != nil {
+		if err := l.Call(within(t, 60*time.Second), newCall("node", "last")); err != nil {
 			t.Error(err)
 		}
 		if n := r.Counts(); runs.Load() != 2 || n.Expired != 5 {
@@ -197,7 +197,7 @@ func TestAKeyedRequestRunsOnce(t *testing.T) {
 		ask := func(body string, number uint64) (string, error) {
 			c := newCall("node", body)
 			c.Key = frame.Key{Sender: 7, Number: number}
-			err := l.Call(within(t, 20*time.Second), c)
+			err := l.Call(within(t, 60*time.Second), c)
 			return string(c.Answer), err
 		}
 		for range 8 {
@@ -232,7 +232,7 @@ func until(t testing.TB, what func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for ctx := within(t, 30*time.Second); !what(); {
+	for ctx := within(t, 60*time.Second); !what(); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

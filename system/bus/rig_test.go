@@ -162,9 +162,9 @@ func (w *way) serve(node string, r *bus.Responder, quick bool) served {
 		<-ready
 		return served{w.router, end(func() { shutdown(w.t, s.Shutdown); cancel(); wg.Wait() })}
 	case "nats":
-		n, err := bus.DialNATS(within(w.t, 10*time.Second), bus.NATSConfig{URL: w.url}, w.cfg)
+		n, err := bus.DialNATS(within(w.t, 60*time.Second), bus.NATSConfig{URL: w.url}, w.cfg)
 		must(err)
-		s, err := n.Serve(within(w.t, 10*time.Second), node, r, quick)
+		s, err := n.Serve(within(w.t, 60*time.Second), node, r, quick)
 		must(err)
 		return served{node, end(func() { shutdown(w.t, s.Shutdown); n.Close() })}
 	case "zmtp":
@@ -187,7 +187,7 @@ func (w *way) serve(node string, r *bus.Responder, quick bool) served {
 
 func (w *way) pubsub() *bus.PubSub {
 	w.t.Helper()
-	p, err := bus.DialPubSub(within(w.t, 10*time.Second), w.in, w.out, nil, w.cfg)
+	p, err := bus.DialPubSub(within(w.t, 60*time.Second), w.in, w.out, nil, w.cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func (w *way) dialer() func(ctx context.Context, addr string) (bus.Link, error) 
 			return here.(*inprocess).link(), nil
 		}
 	case "nats":
-		n, err := bus.DialNATS(within(w.t, 10*time.Second), bus.NATSConfig{URL: w.url}, w.cfg)
+		n, err := bus.DialNATS(within(w.t, 60*time.Second), bus.NATSConfig{URL: w.url}, w.cfg)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func (w *way) dialer() func(ctx context.Context, addr string) (bus.Link, error) 
 // link connects to what is served at addr.
 func (w *way) link(addr string) bus.Link {
 	w.t.Helper()
-	l, err := w.dialer()(within(w.t, 10*time.Second), addr)
+	l, err := w.dialer()(within(w.t, 60*time.Second), addr)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -104,10 +104,10 @@ func (p *peer) recv() string {
 func TestLibzmqDealerToOurRouter(t *testing.T) {
 	t.Parallel()
 	for _, ours := range []bool{true, false} { // who listens
-		router := socket(t, zmtp.Config{Type: zmtp.Router, Heartbeat: 50 * time.Millisecond})
+		router := socket(t, zmtp.Config{Type: zmtp.Router, Heartbeat: 2 * time.Second})
 		var them *peer
 		if ours {
-			them = libzmq(t, "DEALER", "connect", listen(t, router), "identity=them", "heartbeat=50")
+			them = libzmq(t, "DEALER", "connect", listen(t, router), "identity=them", "heartbeat=2000")
 		} else {
 			them = libzmq(t, "DEALER", "bind", "tcp://127.0.0.1", "identity=them")
 			connect(t, router, them.addr)
@@ -127,7 +127,7 @@ func TestLibzmqDealerToOurRouter(t *testing.T) {
 
 func TestOurDealerToLibzmqRouter(t *testing.T) {
 	t.Parallel()
-	them := libzmq(t, "ROUTER", "bind", "tcp://127.0.0.1", "heartbeat=50")
+	them := libzmq(t, "ROUTER", "bind", "tcp://127.0.0.1", "heartbeat=2000")
 	dealer := socket(t, zmtp.Config{Type: zmtp.Dealer, Identity: "us"})
 	connect(t, dealer, them.addr)
 	big := strings.Repeat("x", 300_000)
