@@ -4,16 +4,33 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"toll/lab/result"
 )
 
-// Compare writes what changed between two sides, a line per row.
+// Compare writes what changed between two sides, a line per row, at most 100 columns wide where the names allow it.
 func Compare(w io.Writer, c *result.Comparison) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "compared: %s\n", c.Design)
+	rows := CompareRows(c)
+	for _, name := range []string{"allocs/op", "CPU µs/op", "before µs", "after µs"} {
+		if lineWidth(rows) <= widest {
+			break
+		}
+		rows = withoutColumn(rows, name)
+	}
+	aligned(&b, rows, 2)
+	b.WriteString("  a difference is shown when the interval (95 % over all rows together) excludes 1 and the ratio lies\n" +
+		"  beyond the floor, what the A/A controls of these runs reached\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// CompareRows returns a comparison as a table whose first row is its head and whose last column is the verdict.
+func CompareRows(c *result.Comparison) [][]string {
 	rows := [][]string{{"row", "of", "before µs", "after µs", "after ÷ before", "floor", "CPU µs/op", "allocs/op", "verdict"}}
 	for _, x := range c.Rows {
 		rows = append(rows, []string{
@@ -22,16 +39,33 @@ func Compare(w io.Writer, c *result.Comparison) error {
 			change(count(serverCost(x.Before, allocsOf)), count(serverCost(x.After, allocsOf))), x.Verdict,
 		})
 	}
-	aligned(&b, rows)
-	b.WriteString("  a difference is shown when the interval (95 % over all rows together) excludes 1 and the ratio lies beyond the floor,\n" +
-		"  what the A/A controls of these runs reached\n")
-	_, err := w.Write(b.Bytes())
-	return err
+	return rows
+}
+
+func lineWidth(rows [][]string) int {
+	total := 0
+	for i := range rows[0] {
+		w := 0
+		for _, r := range rows {
+			w = max(w, runes(r[i]))
+		}
+		total += w + 2
+	}
+	return total
+}
+
+func withoutColumn(rows [][]string, name string) [][]string {
+	i := slices.Index(rows[0], name)
+	out := make([][]string, len(rows))
+	for j, r := range rows {
+		out[j] = slices.Delete(slices.Clone(r), i, i+1)
+	}
+	return out
 }
 
 // level is the side's own figure: what is fastest where minima are compared, else the median.
 func level(x result.Difference, r *result.Row) float64 {
-	if x.Of == "block minima" {
+	if x.Of == result.OfMinima {
 		return r.Latency.Min
 	}
 	return r.Latency.P50
@@ -63,8 +97,8 @@ func change(before, after string) string {
 	return before + " → " + after
 }
 
-// aligned prints rows in columns: the first two and the last to the left, the others to the right.
-func aligned(b *bytes.Buffer, rows [][]string) {
+// aligned prints rows in columns: so many at first and the last to the left, the others to the right.
+func aligned(b *bytes.Buffer, rows [][]string, left int) {
 	width := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, cell := range r {
@@ -75,7 +109,7 @@ func aligned(b *bytes.Buffer, rows [][]string) {
 		var line strings.Builder
 		for i, cell := range r {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i < 2 || i == len(r)-1 {
+			if i < left || i == len(r)-1 {
 				line.WriteString("  " + cell + pad)
 			} else {
 				line.WriteString("  " + pad + cell)

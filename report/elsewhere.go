@@ -33,7 +33,7 @@ func elsewhereText(b *bytes.Buffer, d *result.Document) {
 			theirs(r, func(l *result.Latency) *float64 { return l.P99 }), figure(r.Throughput), sourceText(r.Source),
 		})
 	}
-	aligned(b, lines)
+	aligned(b, lines, 2)
 	for _, r := range rows {
 		if r.Source != nil && len(r.Source.Errata) > 0 {
 			fmt.Fprintf(b, "  known of %s: %s\n", r.Contender.Name, strings.Join(r.Source.Errata, "; "))

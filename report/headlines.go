@@ -29,7 +29,7 @@ func Headlines(w io.Writer, docs []*result.Document) error {
 		}
 	}
 	b.WriteString("headlines\n")
-	aligned(&b, rows)
+	aligned(&b, rows, 4)
 	_, err := w.Write(b.Bytes())
 	return err
 }

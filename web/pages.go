@@ -20,12 +20,14 @@ func functions() template.FuncMap {
 		"style": func() template.CSS { return template.CSS(report.Style()) },
 		"date":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 		"short": func(s string) string { return s[:min(len(s), 10)] },
+		"last":  func(row []string) string { return row[len(row)-1] },
 		"plus1": func(i int) int { return i + 1 },
 	}
 }
 
 // A listing is the first page.
 type listing struct {
+	Live   []Live
 	Runs   []listed
 	Series []series
 	Errors []error
@@ -52,7 +54,7 @@ const perPage = 100
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	runs, errs := s.index.runs()
-	l := listing{Errors: errs, Series: allSeries(runs), Total: len(runs)}
+	l := listing{Live: s.watch.running(time.Now()), Errors: errs, Series: allSeries(runs), Total: len(runs)}
 	fmt.Sscan(r.URL.Query().Get("page"), &l.Page)
 	pages := (len(runs) + perPage - 1) / perPage
 	l.Page = max(0, min(l.Page, pages-1))
@@ -216,7 +218,7 @@ func place(v float64) string {
 type comparison struct {
 	*result.Comparison
 	Before, After result.Record
-	Text          string
+	Table         [][]string
 	Refused       string
 }
 
@@ -243,13 +245,7 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		page.Refused = err.Error()
 	} else {
-		page.Comparison = found
-		var b bytes.Buffer
-		if err := report.Compare(&b, found); err != nil {
-			s.fail(w, http.StatusInternalServerError, err)
-			return
-		}
-		page.Text = b.String()
+		page.Comparison, page.Table = found, report.CompareRows(found)
 	}
 	s.render(w, "compare.html", page)
 }

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,16 @@ const (
 	Better       = "better"
 	Worse        = "worse"
 	NoDifference = "no difference shown"
+)
+
+// What a difference divides.
+const (
+	OfMedians  = "block medians"
+	OfMinima   = "block minima"
+	OfRuns     = "medians of runs"
+	OfBaseline = "÷ own baseline" // the ratio that each run has to its own baseline
+	OfFloor    = "÷ own floor"
+	OfNothing  = "p50 by itself" // with nothing to hold it against
 )
 
 // A Comparison says what changed from one side to the other, row by row. A ratio above 1 means that the second side is slower.
@@ -89,8 +98,8 @@ func Within(d *Document) (*Comparison, error) {
 		name string
 		of   func(Block) *float64
 	}{
-		{"medians", func(b Block) *float64 { return b.P50 }},
-		{"minima", func(b Block) *float64 { return b.Min }},
+		{OfMedians, func(b Block) *float64 { return b.P50 }},
+		{OfMinima, func(b Block) *float64 { return b.Min }},
 	}
 	level := 1 - (1-Level)/float64(contenders*len(statistics))
 	for _, g := range groups {
@@ -99,7 +108,7 @@ func Within(d *Document) (*Comparison, error) {
 				if r.Role != "" {
 					continue
 				}
-				x := Difference{Row: r.ID(), Before: g.With(Baseline), After: r, Of: "block " + s.name}
+				x := Difference{Row: r.ID(), Before: g.With(Baseline), After: r, Of: s.name}
 				if q := blockRatio(s.of, r, x.Before, level); q.Blocks > 0 {
 					x.set(q)
 				} else {
@@ -270,7 +279,7 @@ func inTurns(before, after []*Document) (*Comparison, error) {
 	c := &Comparison{Design: fmt.Sprintf("%d pairs of runs that took turns", len(before))}
 	level := 1 - (1-Level)/float64(len(ids))
 	for _, id := range ids {
-		x := Difference{Row: id, Before: before[len(before)-1].at(id), After: after[len(after)-1].at(id), Of: "medians of paired runs"}
+		x := Difference{Row: id, Before: before[len(before)-1].at(id), After: after[len(after)-1].at(id), Of: OfRuns}
 		x.set(stats.PairedRatio(p50s(after, id), p50s(before, id), level))
 		x.Floor = pairedFloor(before, after, x.Before)
 		x.judge()
@@ -291,67 +300,4 @@ func pairedFloor(before, after []*Document, r *Row) *float64 {
 		}
 	}
 	return floorOf(stats.PairedRatio(control, base, Level))
-}
-
-// oneAfterTheOther compares two runs by what each measured against a reference of its own: what both sides' machines did to
-// the reference as well cancels, and nothing else does.
-func oneAfterTheOther(a, b *Document, why string) (*Comparison, error) {
-	ids := compared([]*Document{a, b})
-	if len(ids) == 0 {
-		return nil, errors.New("compare: no row has successes in both runs")
-	}
-	c := &Comparison{Sequential: true, Design: "sequential: no interval can be trusted, because " + why +
-		"; what the machine did meanwhile looks like a difference"}
-	for _, id := range ids {
-		x := Difference{Row: id, Before: a.at(id), After: b.at(id), Of: "ratio to the run's own baseline"}
-		qa, qb := x.Before.Ratio, x.After.Ratio
-		if x.Before.Role == Baseline {
-			x.Of, qa, qb = "ratio to the run's own floor", a.overFloor(x.Before), b.overFloor(x.After)
-		}
-		if qa == nil || qb == nil {
-			x.Of, x.Value = "p50, with nothing to hold it against", Round5(x.After.Latency.P50/x.Before.Latency.P50)
-		} else {
-			x.combine(qa, qb)
-			x.Floor = sequentialFloor(a, b, x.Before)
-		}
-		x.judge()
-		c.Rows = append(c.Rows, x)
-	}
-	return c, nil
-}
-
-// overFloor is a baseline's ratio to the floor of its group, or to the null target.
-func (d *Document) overFloor(r *Row) *Ratio {
-	for _, g := range d.Groups() {
-		if ref := cmp.Or(g.With(Floor), g.With(Null)); g.With(Baseline) == r && ref != nil {
-			return ratioOf(r, ref)
-		}
-	}
-	return nil
-}
-
-// combine divides two ratios; their intervals, as halves of a logarithm, add in squares.
-func (x *Difference) combine(a, b *Ratio) {
-	x.Value, x.Pairs = Round5(b.Value/a.Value), min(a.Blocks, b.Blocks)
-	if a.Lo == nil || b.Lo == nil {
-		return
-	}
-	half := math.Hypot(math.Log(*a.Hi / *a.Lo)/2, math.Log(*b.Hi / *b.Lo)/2)
-	x.Lo, x.Hi = Ptr(Round5(x.Value*math.Exp(-half))), Ptr(Round5(x.Value*math.Exp(half)))
-}
-
-func sequentialFloor(a, b *Document, r *Row) *float64 {
-	var floors []float64
-	for _, d := range []*Document{a, b} {
-		for _, g := range d.Groups() {
-			k := g.With(Control)
-			if g.Case == r.Case && g.Phase == r.Phase && g.Concurrency == r.Concurrency && k != nil && k.Ratio != nil && k.Ratio.Lo != nil {
-				floors = append(floors, NoiseFloor(*k.Ratio.Lo, *k.Ratio.Hi))
-			}
-		}
-	}
-	if len(floors) < 2 {
-		return nil
-	}
-	return Ptr(math.Hypot(floors[0], floors[1]))
 }

@@ -162,6 +162,7 @@ func (p *page) clean(t *testing.T, allowed ...string) {
 func (p *page) shot(t *testing.T, name string) {
 	t.Helper()
 	var png []byte
+	p.run(t, chromedp.Evaluate(`dispatchEvent(new Event("beforeprint"))`, nil)) // draws every curve, as printing does
 	p.run(t, chromedp.FullScreenshot(&png, 100))
 	if err := os.WriteFile(filepath.Join(shots(t), name+".png"), png, 0o644); err != nil {
 		t.Fatal(err)
@@ -420,7 +421,7 @@ func TestTheFolderOfResults(t *testing.T) {
 	p := open(t, 1200, 900, false)
 	p.run(t, chromedp.Navigate(site), chromedp.Click(`input[value="run-3"]`, chromedp.ByQuery), chromedp.Click(`input[value="run-5"]`, chromedp.ByQuery))
 	p.shot(t, "list")
-	p.run(t, chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible("pre", chromedp.ByQuery))
+	p.run(t, chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible("#comparison", chromedp.ByQuery))
 	if text := eval[string](t, p, `document.body.textContent`); !strings.Contains(text, "sequential") || !strings.Contains(text, "rest-raw") {
 		t.Errorf("the comparison says %s", text)
 	}
