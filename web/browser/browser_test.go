@@ -297,12 +297,42 @@ func TestTheDownloadedDocumentIsTheOneMeasured(t *testing.T) {
 	if json.Unmarshal(original, &a) != nil || json.Unmarshal([]byte(saved), &b) != nil {
 		t.Fatal("no JSON")
 	}
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	if string(x) != string(y) {
-		t.Errorf("the download differs: %d and %d bytes", len(x), len(y))
+	if where := lost(a, b, "$"); where != "" {
+		t.Errorf("the download differs at %s", where)
 	}
 	p.clean(t, url)
+}
+
+// lost returns where b lacks something of a, or has another value; a field that a reader of a adds is no loss.
+func lost(a, b any, at string) string {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		for k, x := range a {
+			if !ok {
+				return at
+			}
+			if where := lost(x, b[k], at+"."+k); where != "" {
+				return where
+			}
+		}
+		return ""
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return at
+		}
+		for i := range a {
+			if where := lost(a[i], b[i], fmt.Sprintf("%s[%d]", at, i)); where != "" {
+				return where
+			}
+		}
+		return ""
+	}
+	if a != b {
+		return at
+	}
+	return ""
 }
 
 func TestTheKeyboardReachesEverything(t *testing.T) {
