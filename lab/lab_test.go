@@ -473,3 +473,29 @@ func TestAnEngineThatFallsSilentIsAGap(t *testing.T) {
 		}
 	})
 }
+
+func TestWatchingIsChargedToTheClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := run(t.Context(), t, &house{fakes: standard()}, settings(), lab.Options{Seed: 1, Watched: func() time.Duration { return 3 * time.Second }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0.0
+		for _, r := range d.Rows {
+			if r.Client.CPU == nil {
+				t.Fatalf("%s has no client CPU", r.ID())
+			}
+			total += *r.Client.CPU * float64(r.Ops) / 1e6
+		}
+		if total < 2.99 {
+			t.Errorf("of 3 s that the page spent, the rows' clients were charged %.3f s", total)
+		}
+		said := slices.ContainsFunc(d.Anomalies, func(a result.Anomaly) bool {
+			return a.Kind == result.Noisy && strings.Contains(a.Detail, "3000 ms of CPU time are charged to the client")
+		})
+		if !said {
+			t.Errorf("the document does not say that the run was watched: %v", d.Anomalies)
+		}
+	})
+}

@@ -97,7 +97,7 @@ func tableOf(g *result.Group, rows []*result.Row, all []column) table {
 	return t
 }
 
-// widths returns how wide each column must be, its head included.
+// widths returns how wide each column must be, its head and what stands over it included.
 func (t table) widths() []int {
 	out := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -105,6 +105,19 @@ func (t table) widths() []int {
 		for _, r := range t.rows {
 			out[i] = max(out[i], runes(r[i]))
 		}
+	}
+	for i, from := 0, 0; i < len(t.columns); i++ {
+		if t.columns[i].over != t.columns[from].over {
+			from = i
+		}
+		if i+1 < len(t.columns) && t.columns[i+1].over == t.columns[from].over {
+			continue
+		}
+		room := i - from
+		for _, w := range out[from : i+1] {
+			room += w
+		}
+		out[i] += max(runes(t.columns[from].over)-room, 0)
 	}
 	return out
 }

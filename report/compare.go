@@ -23,8 +23,8 @@ func Compare(w io.Writer, c *result.Comparison) error {
 		rows = withoutColumn(rows, name)
 	}
 	aligned(&b, rows, 2)
-	b.WriteString("  a difference is shown when the interval (95 % over all rows together) excludes 1 and the ratio lies\n" +
-		"  beyond the floor, what the A/A controls of these runs reached\n")
+	b.WriteString("  a difference is shown when the interval (95 % over all rows together) excludes 1 and the ratio\n" +
+		"  lies beyond the floor, what the A/A controls of these runs reached\n")
 	_, err := w.Write(b.Bytes())
 	return err
 }

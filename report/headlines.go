@@ -9,7 +9,7 @@ import (
 )
 
 // mostHeadlines is how many lines a benchmark gets, so that all benchmarks fit one screen.
-const mostHeadlines = 4
+const mostHeadlines = 3
 
 // Headlines closes a run of several benchmarks: what each found, a line per table, on one screen.
 func Headlines(w io.Writer, docs []*result.Document) error {
