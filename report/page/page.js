@@ -73,7 +73,7 @@
       width: Math.max(box.clientWidth, 260), height: innerWidth < 720 ? 260 : 320,
       scales: { x: { time: false, range: [0, most] }, y: { distr: 3, log: 10 } },
       axes: [
-        { ...axis, splits: () => [0, ...[.5, .9, .99, .999, .9999, .99999, .999999].map((p) => -Math.log10(1 - p)).filter((x) => x <= most)], values: (_, v) => v.map((x) => (x ? nines(x) : "min")) },
+        { ...axis, splits: () => [0, ...[.5, .9, .99, .999, .9999, .99999, .999999].map((p) => -Math.log10(1 - p)).filter((x) => x <= most)], values: (_, v) => v.map((x) => (x ? nines(x) : innerWidth < 720 ? "" : "min")) },
         { ...axis, size: 58, values: (_, v) => v.map((x) => (x == null ? "" : x >= 1000 ? x / 1000 + " ms" : x + " µs")) },
       ],
       series: [{ label: "percentile", value: (_, x) => (x == null ? "–" : nines(x)) },
