@@ -14,25 +14,10 @@ func Markdown(w io.Writer, d *result.Document) error {
 	var b bytes.Buffer
 	for _, g := range d.Groups() {
 		fmt.Fprintf(&b, "**%s** (seed %d)\n\n", headline(d, g), d.Seed)
-		b.WriteString("| rank | contender | ratio (95 %) | of minima | min | p50 | p99 | above floor | calls/s | client CPU | server CPU | client allocs (B) | server allocs (B) | server RSS MB | wire out/in |\n")
-		b.WriteString("|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
-		for _, r := range ordered(g) {
-			cells := []string{
-				r.Rank, "`" + name(r) + "`", ratioText(r), minima(r),
-				quantile(r, func(l *result.Latency) *float64 { return &l.Min }, 1),
-				quantile(r, func(l *result.Latency) *float64 { return &l.P50 }, 1),
-				quantile(r, func(l *result.Latency) *float64 { return l.P99 }, 1000) + span(r, "p99"),
-				figure(aboveFloor(r, g)), figure(r.Throughput), figure(r.Client.CPU),
-				figure(serverCost(r, func(s *result.ServerCost) *float64 { return s.CPU })),
-				objects(r.Client.Allocs, r.Client.AllocBytes),
-				objects(serverCost(r, func(s *result.ServerCost) *float64 { return s.Allocs }),
-					serverCost(r, func(s *result.ServerCost) *float64 { return s.AllocBytes })),
-				figure(serverCost(r, func(s *result.ServerCost) *float64 { return s.RSSPeakMB })),
-				wire(r),
-			}
-			b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		markdownTable(&b, tableOf(g, ordered(g), markdownColumns()))
+		if parts := partsText(ordered(g)); len(parts) > 0 {
+			b.WriteString("- " + strings.Join(parts, "\n- ") + "\n\n")
 		}
-		b.WriteString("\n")
 		for _, text := range []string{loopText(g), controlText(g), warningText(g)} {
 			if text != "" {
 				b.WriteString(text + "\n\n")
@@ -41,6 +26,11 @@ func Markdown(w io.Writer, d *result.Document) error {
 	}
 	if lines := ladderLines(d); len(lines) > 0 {
 		b.WriteString("```\n" + strings.Join(lines, "\n") + "```\n\n")
+	}
+	if len(elsewhere(d)) > 0 {
+		b.WriteString("```\n")
+		elsewhereText(&b, d)
+		b.WriteString("```\n\n")
 	}
 	if len(d.Gaps) > 0 {
 		b.WriteString("Gaps:\n\n")
@@ -64,6 +54,48 @@ func Markdown(w io.Writer, d *result.Document) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// markdownColumns are the terminal's, with what did not fit there.
+func markdownColumns() []column {
+	var out []column
+	for _, c := range columns() {
+		plain := c.cell
+		switch {
+		case c.id == "contender":
+			c.cell = func(r *result.Row, g *result.Group) string { return "`" + plain(r, g) + "`" }
+		case c.id == "p99":
+			c.cell = func(r *result.Row, g *result.Group) string { return plain(r, g) + span(r, "p99") }
+		case c.id == "allocs" && c.head == "cli":
+			c.cell = func(r *result.Row, _ *result.Group) string { return objects(r.Client.Allocs, r.Client.AllocBytes) }
+		case c.id == "allocs":
+			c.cell = func(r *result.Row, _ *result.Group) string {
+				return objects(serverCost(r, allocsOf), serverCost(r, func(s *result.ServerCost) *float64 { return s.AllocBytes }))
+			}
+		}
+		out = append(out, c)
+		if c.id == "ratio" {
+			out = append(out, column{id: "minima", head: "of minima", left: true, cell: func(r *result.Row, _ *result.Group) string { return minima(r) }})
+		}
+	}
+	return out
+}
+
+func markdownTable(b *bytes.Buffer, t table) {
+	heads, rules := make([]string, len(t.columns)), make([]string, len(t.columns))
+	for i, c := range t.columns {
+		heads[i], rules[i] = strings.TrimSpace(strings.TrimPrefix(c.over, "µs")+" "+c.head), "--:"
+		if c.id == "allocs" {
+			heads[i] += " (B)"
+		}
+		if c.left {
+			rules[i] = "---"
+		}
+	}
+	for _, r := range append([][]string{heads, rules}, t.rows...) {
+		b.WriteString("| " + strings.Join(r, " | ") + " |\n")
+	}
+	b.WriteString("\n")
 }
 
 // span shows the interval of a quantile.

@@ -18,6 +18,18 @@ const (
 	stripRange  = .5
 )
 
+// A strip is a row's block medians against its own middle one, as points of an SVG path: 0 to 1000 across, 0 to 40 down.
+type strip struct {
+	Name, Role, Text string
+	Colour           int
+	Points           template.HTMLAttr
+	Rounds           []int // where a round begins
+	Outliers         []across
+	Drifts           bool
+}
+
+type across struct{ From, Width int }
+
 func strips(rows []*result.Row, colours map[string]int) []strip {
 	var out []strip
 	for _, r := range rows {
