@@ -12,7 +12,7 @@ import (
 	"toll/lab/result"
 )
 
-// full is a document of a full run's shape: 4 cases, 2 phases, 3 concurrencies, 10 rows each, 24 blocks, 6,144 calls a row.
+// full is a document of a full run's shape: 4 cases, 2 phases, 3 concurrencies, 10 rows each, 24 blocks, 1,500 calls a row.
 func full(t *testing.T) *result.Document {
 	d := fixture(t)
 	one := d.Rows[0]
@@ -38,9 +38,9 @@ func full(t *testing.T) *result.Document {
 					for slot := range 24 {
 						row.Rounds[0].Blocks = append(row.Rounds[0].Blocks, result.Block{Slot: slot % 10, OK: 256, P50: us(100), Min: us(50)})
 					}
-					h := &result.Histogram{Count: 6144, Max: 1 << 30}
+					h := &result.Histogram{Count: 1500, Max: 1 << 30}
 					calls := make(map[int64]int64)
-					for range h.Count {
+					for range 1500 {
 						calls[int64(100e3*math.Exp(r.NormFloat64()/2))/256*256+255]++
 					}
 					for _, at := range slices.Sorted(maps.Keys(calls)) {
