@@ -18,6 +18,9 @@ func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document
 	if err := c.besideBus(s, docs); err != nil {
 		return err
 	}
+	if err := c.besideReceipt(s, docs); err != nil {
+		return err
+	}
 	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
 		return nil
 	}
@@ -87,6 +90,24 @@ func (c *runCmd) besideBus(s *streams, docs []*result.Document) error {
 			return err
 		}
 		if err := report.BesideBus(s.out, t, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideReceipt shows the published receipts table under a run of ours.
+func (c *runCmd) besideReceipt(s *streams, docs []*result.Document) error {
+	for _, d := range docs {
+		if d == nil || d.Benchmark != "receipt" || c.JSON {
+			continue
+		}
+		t, err := published.Load("receipt-seed")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+		if err := report.Elsewhere(s.out, t); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ type reportCmd struct {
 	MD     bool   `name:"md" help:"As Markdown." xor:"form"`
 	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
 	HTML   bool   `name:"html" help:"As one page that needs nothing else." xor:"form"`
+	Like   string `help:"As the JSON of a published benchmark: ${enum}." enum:",carnac" default:"" placeholder:"carnac" xor:"form"`
 	Bench  bool   `help:"In Go's benchmark format, which benchstat reads: a line per block." xor:"form"`
 	Like   string `help:"In another benchmark's own shape: marmot." xor:"form" placeholder:"NAME"`
 }
@@ -35,6 +36,11 @@ func (c *reportCmd) Run(s *streams) error {
 		return report.CSV(s.out, d)
 	case c.HTML:
 		return report.HTML(s.out, d)
+	case c.Like == "carnac":
+		if err := report.Carnac(s.out, d); err != nil {
+			return exit(exitUsage, err)
+		}
+		return nil
 	case c.Bench:
 		return report.Bench(s.out, d)
 	case c.Like == "marmot":

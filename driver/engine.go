@@ -96,6 +96,9 @@ func add(a engine.Answer, s *record.Shard) {
 	}
 	if a.CPU != nil {
 		s.CPU, s.CPUKnown = s.CPU+time.Duration(*a.CPU), true
+		if a.User != nil {
+			s.User, s.UserKnown = s.User+time.Duration(*a.User), true
+		}
 	}
 	s.Checked += a.Checked
 }

@@ -402,6 +402,10 @@ func (r *run) engineCosts(s *rowState, row *result.Row, name string) {
 		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
 		server.Threads = result.Ptr(s.server.Threads)
 	}
+	if s.shard.UserKnown {
+		row.Server.UserMS = result.Ptr(result.Round3(s.shard.User.Seconds() * 1000))
+		row.Server.SystemMS = result.Ptr(result.Round3((s.shard.CPU - s.shard.User).Seconds() * 1000))
+	}
 	if s.shard.CPUKnown {
 		row.Server.CPU = result.Ptr(micros(float64(s.shard.CPU) / ops))
 	} else {

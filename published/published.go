@@ -49,6 +49,7 @@ type pin struct{ name, sha256 string }
 func pins() []pin {
 	return []pin{
 		{"spawn-seed", "dbddf66a91207177ae611af274113f0a2eb8843411aa5622daa2b660b57a4384"},
+		{"receipt-seed", "da6a3088bf4feec07f86341cc46d4ee42b117746d937945dfdd5a99f8f4e1cfc"},
 		{"transport-seed", "98260fc14a5b9b06e7ad46992e0b24247e82d152f5bb04387c60e2bdd8909b5c"},
 		{"group-seed", "96c8d310e8c49635e54a621fd658d598f875ce8934e0dd5650e858bd43648651"},
 		{"civitas-bus", "86fc384b01ea71d84bf883b0d2810a0225d5d7db0bdc7929186998e8bfd4c2bc"},

@@ -31,7 +31,7 @@ func Group(w io.Writer, t published.Table, d *result.Document) error {
 		}
 		lines = append(lines, line)
 	}
-	aligned(&b, lines)
+	aligned(&b, lines, 1)
 	fmt.Fprintf(&b, "  published: %s, %s, on %s; sha256 %.12s…\n", t.Source, t.Date, t.Machine, t.SHA256)
 	b.WriteString("what is known of the published table\n")
 	for _, e := range t.Errata {

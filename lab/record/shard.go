@@ -31,6 +31,8 @@ type Shard struct {
 	AllocsKnown        bool
 	CPU                time.Duration // what the callee said its process used in the windows, where it can say
 	CPUKnown           bool
+	User               time.Duration // of CPU, in user mode
+	UserKnown          bool
 	Checked            int64 // results that the callee verified, where it does that instead of the caller
 
 	raw  []int64       // owned by the VU; nil unless KeepRaw was called
@@ -151,6 +153,8 @@ func (s *Shard) Merge(o *Shard) {
 	s.AllocsKnown = s.AllocsKnown || o.AllocsKnown
 	s.CPU += o.CPU
 	s.CPUKnown = s.CPUKnown || o.CPUKnown
+	s.User += o.User
+	s.UserKnown = s.UserKnown || o.UserKnown
 	s.Checked += o.Checked
 	s.raw = append(s.raw, o.raw...)
 }

@@ -5,4 +5,4 @@ package engine
 import "time"
 
 // processCPU is not known here.
-func processCPU() (time.Duration, bool) { return 0, false }
+func processCPU() (user, system time.Duration, ok bool) { return 0, 0, false }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// processCPU is the user and system time of all threads.
-func processCPU() (time.Duration, bool) {
+// processCPU is the time of all threads, in user mode and in the system.
+func processCPU() (user, system time.Duration, ok bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), true
+	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), true
 }

@@ -74,7 +74,7 @@ func TestAStretchIsTimedCallByCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.CPU, a.Allocs, a.Bytes = nil, nil, nil // of a real clock and heap
+		a.CPU, a.User, a.Allocs, a.Bytes = nil, nil, nil, nil // of a real clock and heap
 		ms := int64(time.Millisecond)
 		want := engine.Answer{
 			ID: 7, Elapsed: 5 * ms, Checked: 3, Failed: map[string]int64{"wrong_content": 4}, Why: "wrong_content: as asked",
@@ -138,7 +138,8 @@ var badAnswers = map[string]string{
 	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":3}`:                          "answer: checked is 3 of 2 results",
 	`{"id":7,"ns":[1],"failed":{"other":1},"elapsed_ns":10,"checked":2}`:       "answer: checked is 2 of 1 results",
 	`{"id":7,"ns":[1,2,3],"failed":{"other":-1},"elapsed_ns":10,"checked":2}`:  `answer: failed "other" is -1; 2 calls were asked for`,
-	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"cpu_ns":-1}`:              "answer: cpu_ns, allocs or alloc_bytes is -1",
+	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"cpu_ns":5,"user_ns":6}`:   "answer: user_ns is 6, more than cpu_ns",
+	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"cpu_ns":-1}`:              "answer: cpu_ns, user_ns, allocs or alloc_bytes is -1",
 	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"parts":{"sign":[1,2,3]}}`: `answer: part "sign" has 3 times; 2 calls were asked for`,
 	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"parts":{"sign":[11]}}`:    `answer: part "sign" took 11 ns, the stretch 10`,
 	`{"id":7,"ns":[1,2],"elapsed_ns":10,"checked":2,"extra":1}`:                `answer: json: unknown field "extra"`,

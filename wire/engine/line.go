@@ -27,11 +27,12 @@ type Question struct {
 // An Answer is what an engine says of a stretch. Times are in nanoseconds on its own monotonic clock.
 type Answer struct {
 	ID      int64              `json:"id"`
-	Error   string             `json:"error,omitempty"`  // why the stretch could not be run at all
-	NS      []int64            `json:"ns"`               // one per call that succeeded, in the order of a caller's calls
-	Elapsed int64              `json:"elapsed_ns"`       // from the first call to the last reply, set-up left out
-	CPU     *int64             `json:"cpu_ns,omitempty"` // that the process used meanwhile
-	Allocs  *int64             `json:"allocs,omitempty"` // objects that it allocated meanwhile
+	Error   string             `json:"error,omitempty"`   // why the stretch could not be run at all
+	NS      []int64            `json:"ns"`                // one per call that succeeded, in the order of a caller's calls
+	Elapsed int64              `json:"elapsed_ns"`        // from the first call to the last reply, set-up left out
+	CPU     *int64             `json:"cpu_ns,omitempty"`  // that the process used meanwhile
+	User    *int64             `json:"user_ns,omitempty"` // of cpu_ns, in user mode
+	Allocs  *int64             `json:"allocs,omitempty"`  // objects that it allocated meanwhile
 	Bytes   *int64             `json:"alloc_bytes,omitempty"`
 	Parts   map[string][]int64 `json:"parts,omitempty"`  // named shares of each call's time
 	Failed  map[string]int64   `json:"failed,omitempty"` // calls that failed, by kind
@@ -95,10 +96,13 @@ func (a Answer) believable(q Question, took time.Duration) error {
 	if a.Checked < 0 || a.Checked > int64(len(a.NS)) {
 		return fmt.Errorf("answer: checked is %d of %d results", a.Checked, len(a.NS))
 	}
-	for _, n := range []*int64{a.CPU, a.Allocs, a.Bytes} {
+	for _, n := range []*int64{a.CPU, a.User, a.Allocs, a.Bytes} {
 		if n != nil && *n < 0 {
-			return fmt.Errorf("answer: cpu_ns, allocs or alloc_bytes is %d", *n)
+			return fmt.Errorf("answer: cpu_ns, user_ns, allocs or alloc_bytes is %d", *n)
 		}
+	}
+	if a.User != nil && (a.CPU == nil || *a.User > *a.CPU) {
+		return fmt.Errorf("answer: user_ns is %d, more than cpu_ns", *a.User)
 	}
 	return a.times(q)
 }

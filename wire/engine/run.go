@@ -66,13 +66,14 @@ func run(ctx context.Context, q Question, w Work) Answer {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before) // stops the world, outside the window
-	cpu, known := processCPU()
+	user, sys, known := processCPU()
 	begin := time.Now()
 	together(len(callers), func(c int) { callers[c].calls(ctx, c, len(callers), q.Calls, w.Call) })
 	a.Elapsed = int64(time.Since(begin))
-	if now, ok := processCPU(); ok && known {
-		cpu = now - cpu
-		a.CPU = (*int64)(&cpu)
+	if u, y, ok := processCPU(); ok && known {
+		inUser := int64(u - user)
+		all := inUser + int64(y-sys)
+		a.CPU, a.User = &all, &inUser
 	}
 	runtime.ReadMemStats(&after)
 	objects, bytes := int64(after.Mallocs-before.Mallocs), int64(after.TotalAlloc-before.TotalAlloc)
