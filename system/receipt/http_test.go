@@ -233,9 +233,11 @@ func TestFrames(t *testing.T) {
 				if err := c.Accept(t.Context(), &a); err != nil {
 					t.Error(err)
 				}
-				if receipts[i], err = c.Sign(t.Context(), &a); err != nil {
+				r, err := c.Sign(t.Context(), &a)
+				if err != nil {
 					t.Error(err)
 				}
+				receipts[i] = r
 			})
 		}
 		calls.Wait()

@@ -48,7 +48,7 @@ func (r *CrashReport) note(count *int, format string, args ...any) {
 }
 
 // livesOfADisk is how many cuts a simulated disk goes through before a new one takes its place.
-const livesOfADisk = 12
+const livesOfADisk = 8
 
 // Run cuts the power of a gateway under load so many times, at random operations of its disk, and looks afterwards for
 // everything that was acknowledged.
