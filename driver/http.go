@@ -206,3 +206,16 @@ func ConnectTime(ctx context.Context, addr string) (time.Duration, error) {
 	d := time.Since(begin)
 	return d, nc.Close()
 }
+
+// Socket returns the network and the address that are connected to: an IP and a port where the address names an IP or
+// localhost, else what it says.
+func (h *HTTP) Socket() (network, addr string) {
+	a, err := parseAddress(h.Addr)
+	if err != nil {
+		return "", ""
+	}
+	if port, ok := strings.CutPrefix(a.addr, "localhost:"); ok {
+		return a.network, "127.0.0.1:" + port
+	}
+	return a.network, a.addr
+}

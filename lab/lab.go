@@ -46,6 +46,7 @@ type Entry struct {
 	Client      string      // by which of several clients it is called; "" when there is only one
 	Away        bool        // those that it calls are on another machine, so what they spent is not known
 	Unverified  bool        // replies are not looked into, as in a published method
+	Watched     bool        // Process is somebody else's, found by its address: it is not asked for its counters
 	Unseen      string      // why the server's process can't be seen, where Process is nil and it runs in another one
 }
 

@@ -37,7 +37,10 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 		r.meterEngine(ctx, s, l)
 		return
 	}
-	if l.entry.Client != "" && l.row.shard.Out > 0 && l.entry.Process == nil {
+	if l.entry.Watched {
+		m.serverGap = "toll did not start this process and has no way to ask it"
+	}
+	if l.entry.Client != "" && l.row.shard.Out > 0 && (l.entry.Process == nil || l.entry.Watched) {
 		return // the client counted its bytes in the window, and there is no server to ask
 	}
 	target := l.entry.Metered

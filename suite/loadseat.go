@@ -3,6 +3,7 @@ package suite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -80,14 +81,41 @@ func (l *loader) blind() bool { return !l.cfg.Expect.Content() && len(l.cfg.Step
 func (l *loader) entry(t LoadTarget, role, addr, host, path string) lab.Entry {
 	wire := new(driver.Wire)
 	h := l.target(addr, host, path, l.client, nil)
-	return lab.Entry{
+	e := lab.Entry{
 		Contender: result.Contender{Name: t.Name}, Role: role, Connections: "per-caller", Client: h.Client,
 		Target: h, Metered: l.target(addr, host, path, l.client, wire),
 		Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
 		TLS:  l.verified(addr), Unverified: l.blind(),
 		Unseen: "called by its address; toll did not start it and does not see its process",
 	}
+	if len(l.cfg.Targets) > 1 {
+		e.Unseen += " by itself: what it spends on one row can't be told from what it spends on the others"
+		return e
+	}
+	if found, err := contender.Listening(h.Socket()); err == nil {
+		e.Process, e.Watched = watched{found}, true
+	} else {
+		e.Unseen += ": " + err.Error()
+	}
+	return e
 }
+
+// watched is a process that listens at a URL's address and that is not ours.
+type watched struct{ l *contender.Listener }
+
+// Usage is what it has used since the run began.
+func (w watched) Usage() (lab.Usage, error) {
+	u, err := w.l.Usage()
+	return lab.Usage{CPU: u.CPU, User: u.User, System: u.System, RSSPeak: u.RSSPeak, Threads: u.Threads}, err
+}
+
+// Counters can't be asked for.
+func (watched) Counters(context.Context) (lab.Counters, error) {
+	return lab.Counters{}, errors.New("toll did not start this process and has no way to ask it")
+}
+
+// Stop leaves it alone.
+func (watched) Stop(context.Context) error { return nil }
 
 // verified says what of a TLS connection was verified, as far as the probe has seen.
 func (l *loader) verified(addr string) *result.TLS {

@@ -19,7 +19,7 @@ type Preparer interface {
 	Prepare(ctx context.Context) error
 }
 
-// A Target makes Callers: Open connects one VU.
+// A Target makes Callers: Open connects one VU. It is safe for concurrent use: an open load connects when it needs to.
 type Target interface {
 	Open(ctx context.Context) (Caller, error)
 }
