@@ -294,3 +294,20 @@ func TestJSONWants(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseJSONWant(f *testing.F) {
+	for _, s := range []string{"a.b[0].c=5", "$", "a", "=", "a[=1", "[0][1]=x", "a..b", ".=", "a]b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, err := driver.ParseJSONWant(s)
+		if err == nil && w.Any == strings.Contains(s, "=") {
+			t.Errorf("%q: any value %v", s, w.Any)
+		}
+		for _, p := range w.Path {
+			if p == "" {
+				t.Errorf("%q: an empty name in %q", s, w.Path)
+			}
+		}
+	})
+}

@@ -116,3 +116,18 @@ func TestTheLoadsShape(t *testing.T) {
 		t.Errorf("at most %d in flight, want 1000", open.MostInFlight())
 	}
 }
+
+func FuzzParseThreshold(f *testing.F) {
+	for _, s := range []string{"p99<50ms", "http_req_failed rate<0.05", "http_req_duration p(95)<500", "a ratio <= 1", "failures<1%", "<", "p<1", "p99.9>=1s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		th, err := plan.ParseThreshold(s)
+		if err != nil {
+			return
+		}
+		if !(th.Bound >= 0) || th.Metric == "" || th.Holds(th.Bound) == (th.Op == "<" || th.Op == ">") {
+			t.Errorf("%q is %+v", s, th)
+		}
+	})
+}
