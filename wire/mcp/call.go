@@ -46,7 +46,10 @@ type Call struct {
 	last float64 // guarded by mu: the progress that was told
 }
 
+// newCall makes a call of its own copy of x: x is the next request's once this one is answered.
 func newCall(x *exchange) (*Call, *Error) {
+	own := *x
+	x = &own
 	c := &Call{x: x, last: math.Inf(-1), Arguments: x.m.params.arguments}
 	if c.Arguments == nil {
 		c.Arguments = json.RawMessage("{}")

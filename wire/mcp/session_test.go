@@ -427,3 +427,25 @@ func TestAnUndeclaredCapabilityIsNotUsed(t *testing.T) {
 		t.Errorf("%d %s", status, got)
 	}
 }
+
+// A tool that goes on talking after it has returned is not heard, and harms nobody.
+func TestALateWordIsNotHeard(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, mcp.Config{})
+	var late *mcp.Call
+	if err := s.AddTools(mcp.Tool{Name: "leaks", Call: func(_ context.Context, c *mcp.Call) (*mcp.Result, error) {
+		late = c
+		return mcp.TextResult("done"), nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWire(t)
+	w.post(s, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"leaks",`+strings.TrimSuffix(modern, "}")+`,"progressToken":1}}}`,
+		modernHeader("tools/call", "leaks")...)
+	if err := late.Progress(1, 2, ""); err == nil || err.Error() != "the request has been answered" {
+		t.Error(err)
+	}
+	if len(w.events) != 0 || !strings.Contains(string(w.reply.Body), "done") {
+		t.Errorf("%d events, reply %s", len(w.events), w.reply.Body)
+	}
+}

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 )
 
 // wait serves the stream of a session by which it hears of changes.
@@ -50,48 +52,55 @@ func (s *Server) slow(ctx context.Context, x *exchange, r *Reply) {
 		x.out = out
 	}
 	body, e := s.dispatch(ctx, x, s.openBody(x, r))
+	begun, whole := out.close()
 	switch {
-	case out.events == nil && ctx.Err() != nil: // cancelled: HTTP wants a reply, the protocol wants none to be sent
-		e = &Error{Code: CodeInternalError, Message: "The request was cancelled"}
-		r.refuse(x.m.id, e, x.rev)
-	case out.events == nil && e != nil:
+	case !begun && ctx.Err() != nil: // cancelled: HTTP wants a reply, the protocol wants none to be sent
+		r.refuse(x.m.id, &Error{Code: CodeInternalError, Message: "The request was cancelled"}, x.rev)
+	case !begun && e != nil:
 		s.fail(x, r, e)
-	case out.events == nil:
+	case !begun:
 		s.closeBody(x, r, body)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, !whole:
 	case e != nil:
-		out.send(appendError(nil, x.m.id, e, x.rev))
+		out.events.send(appendError(nil, x.m.id, e, x.rev))
 	case s.asEvents(x):
-		out.send(body[len(eventLead):])
+		out.events.send(body[len(eventLead):])
 	default:
-		out.send(body)
+		out.events.send(body)
 	}
 }
 
 // A lateStream is a reply that becomes a stream of events when there is something to say ahead of its result.
 type lateStream struct {
-	reply  *Reply
-	events *eventWriter
-	err    error
-}
-
-var errNoStream = errors.New("no stream of events")
-
-func (l *lateStream) begin() {
-	if l.events != nil || l.err != nil {
-		return
-	}
-	w, err := l.reply.Connection.Stream(eventHeader(l.reply.Header))
-	l.reply.Streamed = true
-	l.events, l.err = &eventWriter{w: w}, err
+	mu     sync.Mutex
+	reply  *Reply       // guarded by mu: nil once the request is answered, so that a tool can't talk into the next reply
+	events *eventWriter // guarded by mu until then
+	err    error        // guarded by mu until then
 }
 
 func (l *lateStream) send(msg []byte) error {
-	l.begin()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reply == nil {
+		return errors.New("the request has been answered")
+	}
+	if l.events == nil {
+		w, err := l.reply.Connection.Stream(eventHeader(l.reply.Header))
+		l.reply.Streamed = true
+		l.events, l.err = &eventWriter{w: w}, err
+	}
 	if l.err != nil {
-		return errors.Join(errNoStream, l.err)
+		return fmt.Errorf("no stream of events: %w", l.err)
 	}
 	return l.events.send(msg)
+}
+
+// close lets nothing more through, and reports whether a stream was begun that can take the result.
+func (l *lateStream) close() (begun, whole bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reply = nil
+	return l.events != nil, l.err == nil
 }
 
 // listens serves a stream of changes that a client of 2026-07-28 asked for.
