@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -14,9 +15,8 @@ type reportCmd struct {
 	MD     bool   `name:"md" help:"As Markdown." xor:"form"`
 	CSV    bool   `name:"csv" help:"As CSV, one line per row." xor:"form"`
 	HTML   bool   `name:"html" help:"As one page that needs nothing else." xor:"form"`
-	Like   string `help:"As the JSON of a published benchmark: ${enum}." enum:",carnac" default:"" placeholder:"carnac" xor:"form"`
 	Bench  bool   `help:"In Go's benchmark format, which benchstat reads: a line per block." xor:"form"`
-	Like   string `help:"In another benchmark's own shape: marmot." xor:"form" placeholder:"NAME"`
+	Like   string `help:"As the JSON of a published benchmark: carnac or marmot." xor:"form" placeholder:"NAME"`
 }
 
 // Run renders the document on stdout.
@@ -36,20 +36,23 @@ func (c *reportCmd) Run(s *streams) error {
 		return report.CSV(s.out, d)
 	case c.HTML:
 		return report.HTML(s.out, d)
-	case c.Like == "carnac":
-		if err := report.Carnac(s.out, d); err != nil {
-			return exit(exitUsage, err)
-		}
-		return nil
 	case c.Bench:
 		return report.Bench(s.out, d)
-	case c.Like == "marmot":
-		if err := report.Marmot(s.out, d); err != nil {
-			return exit(exitUsage, fmt.Errorf("--like marmot: %w", err))
-		}
-		return nil
 	case c.Like != "":
-		return usage("--like %s: want marmot", c.Like)
+		return c.like(s, d)
 	}
 	return show(s.out, d)
+}
+
+// like prints the shape of a published benchmark.
+func (c *reportCmd) like(s *streams, d *result.Document) error {
+	shapes := map[string]func(io.Writer, *result.Document) error{"carnac": report.Carnac, "marmot": report.Marmot}
+	shape := shapes[c.Like]
+	if shape == nil {
+		return usage("--like %s: want carnac or marmot", c.Like)
+	}
+	if err := shape(s.out, d); err != nil {
+		return exit(exitUsage, fmt.Errorf("--like %s: %w", c.Like, err))
+	}
+	return nil
 }

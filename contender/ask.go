@@ -116,6 +116,7 @@ type Stats struct {
 	AllocsKnown        bool
 	Heap               int64 // bytes of heap in use
 	HeapKnown          bool
+	Stack              int64 // bytes of stacks in use, where it says so
 	GC                 int64 // collections since it started
 	GOMAXPROCS         int   // 0 when it is not Go
 }
@@ -165,6 +166,7 @@ type statsLine struct {
 	Allocs     *float64        `json:"allocs"`
 	AllocBytes *float64        `json:"alloc_bytes"`
 	Heap       *float64        `json:"heap"`
+	Stack      *float64        `json:"stack"`
 	GC         *float64        `json:"gc"`
 	GOMAXPROCS *float64        `json:"gomaxprocs"`
 }
@@ -195,7 +197,7 @@ func parseStats(text []byte) (Stats, error) {
 	}
 	s := Stats{
 		Allocs: count(l.Allocs), AllocBytes: count(l.AllocBytes), AllocsKnown: l.Allocs != nil && l.AllocBytes != nil,
-		Heap: count(l.Heap), HeapKnown: l.Heap != nil,
+		Heap: count(l.Heap), HeapKnown: l.Heap != nil, Stack: count(l.Stack),
 		GC: count(l.GC), GOMAXPROCS: int(count(l.GOMAXPROCS)),
 	}
 	if !known || !good {

@@ -29,11 +29,13 @@ const (
 )
 
 // portWord is replaced, in a command, its environment and its endpoint, by a port that was free when it was started,
-// hostWord by the address to listen at, and toolsWord, in a command and its environment, by how many tools it is to list.
+// hostWord by the address to listen at, and in a command and its environment toolsWord by how many tools it is to list and
+// idleWord by after how long it is to forget an idle session.
 const (
 	portWord  = "{port}"
 	hostWord  = "{host}"
 	toolsWord = "{tools}"
+	idleWord  = "{idle}"
 )
 
 // A Spec says how a process is started. Name and Command or Image are required.
@@ -44,9 +46,10 @@ type Spec struct {
 	Dir     string   // working directory; empty = ours
 	Env     []string // NAME=value, beside our own environment (a container gets these only)
 
-	Tools    int    // replaces {tools}; 0 = as many as it likes
-	Probe    Probe  // zero: the ready line
-	Endpoint string // where a process with a probe listens
+	Tools    int           // replaces {tools}; 0 = as many as it likes
+	Idle     time.Duration // replaces {idle}; 0s = as it likes
+	Probe    Probe         // zero: the ready line
+	Endpoint string        // where a process with a probe listens
 
 	Host           string        // what {host} in the command, its environment and the endpoint stands for; 127.0.0.1 when empty
 	Hop            *hop.Link     // the namespace to run in; nil for ours
@@ -179,8 +182,8 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	s.ReadyTimeout = cmp.Or(s.ReadyTimeout, defaultReady)
 	s.StopTimeout = cmp.Or(s.StopTimeout, defaultStop)
-	tools := func(text string) string { return strings.ReplaceAll(text, toolsWord, strconv.Itoa(s.Tools)) }
-	s.Command, s.Env = each(s.Command, tools), each(s.Env, tools)
+	words := strings.NewReplacer(toolsWord, strconv.Itoa(s.Tools), idleWord, s.Idle.String())
+	s.Command, s.Env = each(s.Command, words.Replace), each(s.Env, words.Replace)
 	s.hosted()
 	asks := func(text string) bool { return strings.Contains(text, portWord) }
 	if !asks(s.Endpoint) && !slices.ContainsFunc(s.Command, asks) && !slices.ContainsFunc(s.Env, asks) {

@@ -46,6 +46,9 @@ type MCP struct {
 	Cold   bool // every call opens its own connection and, with sessions, its own session, inside the window
 	Forget bool // leave sessions behind instead of deleting them
 
+	// Abandon makes every call begin a session of its own and leave it behind, on the connection that is there.
+	Abandon bool
+
 	TLS     *tls.Config   // for https; nil verifies against the system's roots
 	Timeout time.Duration // of one call; 0 = only the context's
 	Wire    *Wire         // counts bytes; nil in a timed pass
@@ -68,7 +71,8 @@ func (m *MCP) Open(ctx context.Context) (load.Caller, error) {
 	}
 	c := &mcpCall{
 		mcpAsk:   mcpAsk{noteCall: ask, blob: m.Blob, tools: m.Tools, stateful: m.Stateful},
-		forget:   m.Forget,
+		forget:   m.Forget || m.Abandon,
+		abandon:  m.Abandon,
 		revision: mcpStateless,
 	}
 	if m.Stateful {
@@ -137,12 +141,16 @@ type mcpCall struct {
 	post     poster
 	media    string // of replies; empty takes both
 	forget   bool
+	abandon  bool
 	revision string // of the session, once it is there
 	session  string
 }
 
 // Call makes one call.
 func (c *mcpCall) Call(ctx context.Context, _ record.Mark) error {
+	if c.abandon {
+		c.session = ""
+	}
 	if err := c.ready(ctx); err != nil {
 		return err
 	}

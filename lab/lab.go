@@ -39,15 +39,16 @@ type Entry struct {
 	Target      load.Target
 	Metered     load.Target // the same, its bytes counted by Wire; nil when they can't be
 	Wire        func() (out, in int64)
-	Process     Process     // nil when the contender runs in this process
-	TLS         *result.TLS // nil on a plain connection
-	CalleeClock bool        // the callee times the operation in its own process
-	Calling     bool        // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
-	Client      string      // by which of several clients it is called; "" when there is only one
-	Away        bool        // those that it calls are on another machine, so what they spent is not known
-	Unverified  bool        // replies are not looked into, as in a published method
-	Watched     bool        // Process is somebody else's, found by its address: it is not asked for its counters
-	Unseen      string      // why the server's process can't be seen, where Process is nil and it runs in another one
+	Process     Process       // nil when the contender runs in this process
+	TLS         *result.TLS   // nil on a plain connection
+	CalleeClock bool          // the callee times the operation in its own process
+	Calling     bool          // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
+	Client      string        // by which of several clients it is called; "" when there is only one
+	Away        bool          // those that it calls are on another machine, so what they spent is not known
+	Unverified  bool          // replies are not looked into, as in a published method
+	Watched     bool          // Process is somebody else's, found by its address: it is not asked for its counters
+	Unseen      string        // why the server's process can't be seen, where Process is nil and it runs in another one
+	Idle        time.Duration // > 0: each call leaves a session behind, which the contender forgets after so long; see result.Retained
 }
 
 // ID names the entry within its set.
@@ -83,7 +84,14 @@ type Limited struct {
 // Counters are a process' own counts since it started.
 type Counters struct {
 	Allocs, AllocBytes, Heap int64
-	GOMAXPROCS               int // 0 when the process is not Go
+	Stack                    int64 // 0 when it does not say
+	GOMAXPROCS               int   // 0 when the process is not Go
+}
+
+// A Collector is a Process that can be asked to collect its garbage first, so that what it then counts as heap is what it
+// holds on to.
+type Collector interface {
+	Collect(ctx context.Context) (Counters, error)
 }
 
 // A Failure is a contender that could not be measured because something went wrong: it becomes a gap, and the run says

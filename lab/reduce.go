@@ -28,7 +28,11 @@ type rowState struct {
 	metered   metered
 	outcomes  []load.Outcome // of turns under load
 	warm      []load.Outcome
-	spent     record.Meter // by this process on those turns
+
+	retained                  result.Retained // its Sessions only, until they are reduced
+	retainedAt, retainedLater int64           // bytes held on to more than before the calls, at once and after the idle time
+
+	spent record.Meter // by this process on those turns
 }
 
 func (r *run) rowName(s Setting, e Entry) string {
@@ -234,6 +238,7 @@ func (r *run) row(s *rowState) result.Row {
 	row.Failing = latency(&s.shard.Failing)
 	row.Service = latency(&s.shard.Service)
 	row.Tail = tail(&s.shard, time.Duration(r.o.Settings.Timeout))
+	row.Retained = s.retention()
 	r.little(s, &row)
 	r.timed(s, &row)
 	r.costs(s, &row)

@@ -105,6 +105,7 @@ type lane struct {
 	crowd   load.Crowd    // where turns are times under load
 	warm    []load.Outcome
 	row     *rowState
+	held    held
 	before  Usage
 	usable  bool // before could be read
 }
@@ -139,6 +140,9 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 		// They connected and warmed up in random order; they are called in the plan's.
 		slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.place, b.place) })
 	}
+	if err := r.holdBefore(ctx, s, lanes); err != nil {
+		return err
+	}
 	for _, l := range lanes {
 		l.before, l.usable = r.usage(s, l)
 	}
@@ -147,6 +151,9 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 		r.keep(s, l, got[i])
 	}
 	if err != nil {
+		return err
+	}
+	if err := r.holdAfter(ctx, s, lanes, got); err != nil {
 		return err
 	}
 	for i, l := range lanes {

@@ -122,7 +122,7 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group, k ink) {
 	for _, n := range notes.lines() {
 		b.WriteString(k.warning("  "+n) + "\n")
 	}
-	for _, text := range append(partsText(rows), loopText(g), controlText(g)) {
+	for _, text := range append(partsText(rows), loopText(g), retainedText(g), controlText(g)) {
 		if text != "" {
 			b.WriteString("  " + text + "\n")
 		}

@@ -36,7 +36,7 @@ func (c call) rest(client string) load.Target {
 func (c call) mcp(client string, stateful bool, reply string) load.Target {
 	return &driver.MCP{
 		Addr: c.addr, Path: c.path, Client: client, Stateful: stateful, Reply: reply,
-		Note: c.note, Blob: c.blob, Tools: c.tools, Seed: c.seed, Cold: c.cold, Wire: c.wire,
+		Note: c.note, Blob: c.blob, Tools: c.tools, Seed: c.seed, Cold: c.cold, Abandon: c.churn, Wire: c.wire,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type guestDriver struct {
 	client string // as a row says it
 	mcp    bool   // it has tools to list
+	states bool   // it has sessions
 	blobs  bool   // it can ask for a result of a given size
 	shared bool   // several callers share one connection
 	target func(call) load.Target
@@ -27,7 +28,7 @@ type guestDriver struct {
 // the one for HTTP/1.1: the baseline's, so that what differs is the server.
 func guestDrivers(client string) map[string]guestDriver {
 	mcp := func(stateful bool, reply string) guestDriver {
-		return guestDriver{client: clientText(client), mcp: true, blobs: true, target: func(c call) load.Target {
+		return guestDriver{client: clientText(client), mcp: true, states: stateful, blobs: true, target: func(c call) load.Target {
 			return c.mcp(client, stateful, reply)
 		}}
 	}
@@ -72,8 +73,12 @@ func callsTransport(m contender.Manifest) bool {
 	return ok
 }
 
-// toolsWord is replaced, in a manifest's command, by how many tools the case wants listed.
-const toolsWord = "{tools}"
+// toolsWord and idleWord are replaced, in a manifest's command, by how many tools the case wants listed and after how long an
+// idle session is to be forgotten.
+const (
+	toolsWord = "{tools}"
+	idleWord  = "{idle}"
+)
 
 // visitors seats the outside contenders of the benchmark transport.
 func (t transport) visitors(s lab.Setting, w work) (seats []seat, gaps []result.Gap) {
@@ -103,6 +108,10 @@ func (t transport) unfit(m contender.Manifest, d guestDriver, known bool, s lab.
 		return fmt.Sprintf("driver %s has no tools to list", m.Driver)
 	case w.tools > 0 && !slices.ContainsFunc(m.Command, func(word string) bool { return strings.Contains(word, toolsWord) }):
 		return "its manifest's command has no " + toolsWord
+	case w.churn && !d.states:
+		return fmt.Sprintf("driver %s has no sessions", m.Driver)
+	case w.churn && !slices.ContainsFunc(m.Command, func(word string) bool { return strings.Contains(word, idleWord) }):
+		return "its manifest's command has no " + idleWord
 	case w.blob > 0 && (!d.blobs || !slices.Contains(m.Operations, "blob")):
 		return "its manifest does not list the operation blob, or driver " + m.Driver + " can't call it"
 	}
@@ -116,8 +125,14 @@ func (t transport) guest(s lab.Setting, m contender.Manifest, d guestDriver, w w
 		spec: func() (contender.Spec, error) {
 			spec, err := m.Spec()
 			spec.Tools = w.tools
+			if w.churn {
+				spec.Idle = churnIdle
+			}
 			return spec, err
 		},
+	}
+	if w.churn {
+		out.idle = churnIdle
 	}
 	c := call{work: w, seed: uint64(s.Seed), shared: d.shared && s.Concurrency > 1}
 	if d.line != nil {

@@ -64,6 +64,7 @@ type seat struct {
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target    // calls it over a connection
 	engine      func(p *contender.Process) load.Target                    // or asks it over its standard input; it times itself
+	idle        time.Duration                                             // > 0: its calls leave sessions behind, which it forgets after so long
 	own         bool                                                      // it is no envelope of ours: a process that others share is not its
 	line        func(p *contender.Process, wire *driver.Wire) load.Target // or calls it so, by our clock
 	launch      bool                                                      // with line, each call starts a process of its own
@@ -146,7 +147,7 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p, s.check}}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle}
 	if s.line != nil {
 		wire := new(driver.Wire)
 		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)
@@ -195,6 +196,15 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 		return lab.Counters{}, errors.New("its stats do not count allocations")
 	}
 	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
+}
+
+// Collect asks the process to collect its garbage and for its counts.
+func (p process) Collect(ctx context.Context) (lab.Counters, error) {
+	s, err := p.p.Collect(ctx)
+	if err == nil && !s.HeapKnown {
+		err = errors.New("it does not count its heap")
+	}
+	return lab.Counters{Heap: s.Heap, Stack: s.Stack}, err
 }
 
 // Stop ends the process. What is wrong with what it answered, too, is its failure.

@@ -19,6 +19,7 @@ type our struct {
 	fixed  string // the phase it is in whatever the setting says: the ladder has two sockets in one set of blocks
 	shared bool   // several callers share one connection
 	mcp    bool   // it has tools to list
+	states bool   // it has sessions
 	blobs  bool   // it can be asked for a result of a given size
 	target func(call) load.Target
 	line   func(*contender.Process, call) load.Target // over stdin and stdout; it has no address
@@ -51,7 +52,7 @@ func ours() map[string]our {
 	}
 	mcp := func(sdk, client, envelope, reply string) our {
 		stateful := envelope == "mcp-stateful"
-		return our{sdk: sdk, serve: ops(envelope), mcp: true, blobs: true, target: func(c call) load.Target {
+		return our{sdk: sdk, serve: ops(envelope), mcp: true, states: stateful, blobs: true, target: func(c call) load.Target {
 			return c.mcp(client, stateful, reply)
 		}}
 	}

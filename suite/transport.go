@@ -88,7 +88,7 @@ func (t transport) seat(s lab.Setting, name string, w work) (seat, error) {
 		}
 	}
 	switch {
-	case o.target == nil && o.line == nil, w.tools > 0 && !o.mcp, w.blob > 0 && !o.blobs:
+	case o.target == nil && o.line == nil, o.role == "" && (w.tools > 0 && !o.mcp || w.blob > 0 && !o.blobs || w.churn && !o.states):
 		return seat{}, fmt.Errorf("contender %q has no call for case %s", name, w.name)
 	case t.plan.Processes == plan.Shared && o.serve[0] != "ops":
 		return seat{}, fmt.Errorf("contender %q is not served by a process that all contenders share", name)
@@ -101,8 +101,11 @@ func (t transport) seat(s lab.Setting, name string, w work) (seat, error) {
 		}
 		serve = append(serve, "--reply", reply)
 	}
-	if w.tools > 0 {
+	if w.tools > 0 && o.role == "" {
 		serve = append(serve, "--tools", strconv.Itoa(w.tools))
+	}
+	if w.churn && o.role == "" {
+		serve = append(serve, "--session-idle", churnIdle.String(), "--max-sessions", "1000000")
 	}
 	c := call{work: w, seed: uint64(s.Seed), tls: t.client, shared: o.shared && s.Concurrency > 1}
 	out := seat{
@@ -110,6 +113,9 @@ func (t transport) seat(s lab.Setting, name string, w work) (seat, error) {
 		role:       o.role,
 		spec:       t.self(o.phase(s.Phase), name, serve),
 		unverified: o.unverified,
+	}
+	if w.churn && o.role == "" {
+		out.idle = churnIdle
 	}
 	if o.line != nil {
 		out.line, out.launch = func(p *contender.Process, wire *driver.Wire) load.Target { return o.line(p, c.with(wire)) }, w.cold

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A work is what a case of the benchmark transport asks of a contender: one call of one operation.
@@ -13,11 +14,19 @@ type work struct {
 	cold  bool // every call connects anew and, over MCP with sessions, begins a session
 	blob  int  // when > 0, a result of so many bytes
 	tools int  // when > 0, a list of so many tools
+	churn bool // every call begins a session and leaves it behind
 	empty bool // the published table's empty read
 }
 
 // emptyRead is the case that the published transport table measured: a read without input that gives an empty list.
 const emptyRead = "read/empty"
+
+// abandoned is the case in which every call begins a session, calls once and leaves it behind, and churnIdle after how long
+// the servers are told to forget such a session. It is longer than a round's calls take.
+const (
+	abandoned = "session/abandoned"
+	churnIdle = 6 * time.Second
+)
 
 // transportWork reads a case of the benchmark transport.
 func transportWork(name string) (work, error) {
@@ -35,6 +44,10 @@ func transportWork(name string) (work, error) {
 	case "tools_list":
 		if w.tools, err = strconv.Atoi(size); err == nil && (w.tools < 1 || w.tools > maxTools) {
 			err = fmt.Errorf("%d tools: want 1 to %d", w.tools, maxTools)
+		}
+	case "session":
+		if w.churn = name == abandoned; !w.churn {
+			err = fmt.Errorf("it is none of them")
 		}
 	default:
 		if w.empty = name == emptyRead; !w.empty {

@@ -7,6 +7,7 @@ type Usage struct {
 	Allocs     uint64 `json:"allocs"`      // heap objects allocated
 	AllocBytes uint64 `json:"alloc_bytes"` // bytes allocated
 	Heap       uint64 `json:"heap"`        // bytes of heap in use
+	Stack      uint64 `json:"stack"`       // bytes of stacks in use
 	GC         uint32 `json:"gc"`          // collections
 	GOMAXPROCS int    `json:"gomaxprocs"`
 }
@@ -15,5 +16,5 @@ type Usage struct {
 func Stats() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Usage{m.Mallocs, m.TotalAlloc, m.HeapAlloc, m.NumGC, runtime.GOMAXPROCS(0)}
+	return Usage{m.Mallocs, m.TotalAlloc, m.HeapAlloc, m.StackInuse, m.NumGC, runtime.GOMAXPROCS(0)}
 }

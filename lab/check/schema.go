@@ -91,7 +91,7 @@ func vocabularies() map[string]vocabulary {
 	words := strings.Fields
 	return map[string]vocabulary{
 		"transport": {
-			pattern(`(call|cold)/(0B|32B|4KiB|64KiB)|result/(1KiB|16KiB|256KiB|1MiB)|read/empty|tools_list/[1-9][0-9]*`),
+			pattern(`(call|cold)/(0B|32B|4KiB|64KiB)|result/(1KiB|16KiB|256KiB|1MiB)|read/empty|session/abandoned|tools_list/[1-9][0-9]*`),
 			words("rest rest-raw rest-fresh rest-raw-server rest-h2c opcall opcall-raw zap-http zap-http-again zap-http-unix zap-http-tls zap-rpc mcp mcp-nethttp mcp-raw mcp-stateful mcp-sse mcp-stdio go-sdk go-sdk-stateful mcp-go grpc connect floor null"),
 			words("tcp unix"),
 		},

@@ -125,6 +125,7 @@ type Row struct {
 	Backend     *ServerCost      `json:"backend"` // null when the contender has none behind it
 	Processes   []Process        `json:"processes"`
 	WireBytes   *WireBytes       `json:"wire_bytes"`
+	Retained    *Retained        `json:"retained,omitempty"` // where each call left a session behind
 	Histogram   *Histogram       `json:"histogram,omitempty"`
 	Rounds      []Round          `json:"rounds"`
 	Warnings    []string         `json:"warnings"`
@@ -372,4 +373,13 @@ type Look struct {
 type Verdict struct {
 	Publishable bool     `json:"publishable"`
 	Reasons     []string `json:"reasons"` // why not; empty when publishable
+}
+
+// Retained is what a contender held on to for sessions that clients left behind: heap and stacks, after a collection, more than
+// before them.
+type Retained struct {
+	Sessions       int64   `json:"sessions"`
+	IdleS          float64 `json:"idle_s"`           // after which the contender was told to forget a session
+	Bytes          float64 `json:"bytes"`            // a session, right behind the calls
+	BytesAfterIdle float64 `json:"bytes_after_idle"` // a session, twice the idle time later
 }
