@@ -279,6 +279,10 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Docume
 		return nil, err
 	}
 	defer open.Close()
+	if j.base == "" { // a plan of ours
+		found, _ := contender.Find([]string{c.Peers})
+		open.Lacks(slices.DeleteFunc(found, func(m contender.Manifest) bool { return !j.bench.Calls(m) }))
+	}
 	settings := p.Settings
 	return conduct(ctx, s, conducting{
 		plan: p, open: open, settings: settings, claimed: settings.With(p.Claims), seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,

@@ -67,6 +67,11 @@ func drivers() []string {
 	return out
 }
 
+// awaited are the outside contenders that the benchmark transport is about, whether they are there or not.
+func awaited() []string {
+	return []string{"connect", "fasthttp", "go-sdk", "go-sdk-stateful", "grpc", "mcp-go"}
+}
+
 // callsTransport reports whether a manifest's driver is one that the benchmark transport calls by.
 func callsTransport(m contender.Manifest) bool {
 	_, ok := guestDrivers("")[m.Driver]

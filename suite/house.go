@@ -27,6 +27,7 @@ import (
 type house struct {
 	plan    plan.Plan
 	outside []contender.Manifest
+	lacks   []result.Gap // contenders that nobody entered and that are not built
 	ground  Ground
 	dir     string // 0700; for sockets and fixtures
 	sockets atomic.Int64

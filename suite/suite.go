@@ -92,6 +92,21 @@ type Opener struct {
 	house       *house
 }
 
+// Lacks says which of the contenders that the benchmark is about are not built, of those that manifests describe and nobody
+// entered: each is a gap that names the command.
+func (o *Opener) Lacks(manifests []contender.Manifest) {
+	for _, m := range manifests {
+		entered := slices.ContainsFunc(o.house.outside, func(e contender.Manifest) bool { return e.Name == m.Name })
+		if entered || !slices.Contains(awaited(), m.Name) {
+			continue
+		}
+		if _, err := m.Spec(); errors.Is(err, contender.ErrMissing) {
+			reason := strings.TrimPrefix(err.Error(), m.Name+": ") + "; then give --with " + m.Name
+			o.house.lacks = append(o.house.lacks, result.Gap{Row: m.Name, Reason: reason})
+		}
+	}
+}
+
 // Close removes the link to the hop's far side and the folder that the opener kept sockets and fixtures in.
 func (o *Opener) Close() error {
 	err := os.RemoveAll(o.house.dir)

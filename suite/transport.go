@@ -59,7 +59,7 @@ func (t transport) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 		}
 	}
 	set := t.open(ctx, s, append(seats, outside...))
-	set.Gaps = append(set.Gaps, gaps...)
+	set.Gaps = append(append(set.Gaps, gaps...), t.lacks...)
 	return set, nil
 }
 
