@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -224,4 +226,35 @@ func TestAWorkerEndsAtABadFrame(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", in, err, want)
 		}
 	}
+}
+
+// Whatever comes through the pipe, the worker answers in frames or ends.
+func FuzzServeWorker(f *testing.F) {
+	frame := func(m *envelope.Message) []byte {
+		b, err := m.AppendMsgpack(make([]byte, 4))
+		if err != nil {
+			f.Fatal(err)
+		}
+		binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+		return b
+	}
+	spawn := frame(&envelope.Message{Type: "civitas.dynamic.spawn", Recipient: "a", CorrelationID: "1", Payload: map[string]any{"class": "echo"}})
+	ask := frame(&envelope.Message{Type: "x", Recipient: "a", CorrelationID: "2"})
+	f.Add(append(spawn, ask...))
+	f.Add([]byte("\x00\x00\x00\x01\x80"))
+	classes := map[string]agent.Class{"echo": {New: func(map[string]any) (agent.Handler, error) { return echo(), nil }}}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var out bytes.Buffer
+		agent.ServeWorker(t.Context(), bytes.NewReader(in), &out, classes)
+		for rest := out.Bytes(); len(rest) > 0; {
+			if len(rest) < 4 || int(binary.BigEndian.Uint32(rest)) > len(rest)-4 {
+				t.Fatalf("half a frame: %q", rest)
+			}
+			n := int(binary.BigEndian.Uint32(rest))
+			if _, err := envelope.DecodeMsgpack(rest[4:4+n], envelope.Limits{}); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[4+n:]
+		}
+	})
 }
