@@ -13,7 +13,8 @@ import (
 	"toll/system"
 )
 
-// busProcs is GOMAXPROCS of every process of the bus benchmark. Left to the machine, it decides tables by a factor of two.
+// busProcs is GOMAXPROCS of every process of the bus benchmark, one where the phase says so. Left to the machine, it decides
+// tables by a factor of two.
 const busProcs = "2"
 
 type busBench struct{ *house }
@@ -47,15 +48,24 @@ func busPhases() map[string]busPhase {
 	}
 }
 
-// perCaller is what ends the name of a phase in which each caller has a connection of its own.
-const perCaller = "-per-caller"
+// What ends the name of a phase in which each caller has a connection of its own, and of one whose processes have a single
+// thread for their Go code.
+const (
+	perCaller = "-per-caller"
+	oneThread = "-one-thread"
+)
 
 // Open starts the calling process of each contender of the phase; it starts the worker, and the broker, that it calls.
 func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
-	name, own := strings.CutSuffix(s.Phase, perCaller)
+	name, one := strings.CutSuffix(s.Phase, oneThread)
+	name, own := strings.CutSuffix(name, perCaller)
 	phase, ok := busPhases()[name]
 	if !ok || own && name == "inproc" {
-		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark bus; want inproc, direct, brokered, direct%s or brokered%s", s.Phase, perCaller, perCaller)
+		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark bus; want inproc, direct or brokered, the latter two perhaps with %s and %s behind", s.Phase, perCaller, oneThread)
+	}
+	procs := busProcs
+	if one {
+		procs = "1"
 	}
 	var seats []seat
 	for _, c := range b.plan.Contenders {
@@ -66,7 +76,7 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			}
 			continue
 		}
-		seat, err := b.seat(s, c, sdk, own)
+		seat, err := b.seat(s, c, sdk, own, procs)
 		if err != nil {
 			return lab.Set{}, err
 		}
@@ -77,7 +87,7 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			seats = append(seats, seat)
 		}
 	}
-	guests, gaps := b.guests(s, name)
+	guests, gaps := b.guests(s, name, procs)
 	set := b.open(ctx, s, append(seats, guests...))
 	set.Gaps = append(set.Gaps, gaps...)
 	return set, nil
@@ -85,7 +95,7 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 
 // guests seats the outside engines, such as libzmq's, beside the direct ones: each makes its round trips to a process that it
 // has started itself, on a connection for each caller.
-func (b busBench) guests(s lab.Setting, phase string) (seats []seat, gaps []result.Gap) {
+func (b busBench) guests(s lab.Setting, phase, procs string) (seats []seat, gaps []result.Gap) {
 	for _, m := range b.outside {
 		switch {
 		case m.Driver != "engine":
@@ -97,7 +107,7 @@ func (b busBench) guests(s lab.Setting, phase string) (seats []seat, gaps []resu
 				contender: b.outsider(m, ""), connections: "per-caller", calling: true,
 				spec: func() (contender.Spec, error) {
 					spec, err := m.Spec()
-					spec.Env = append(spec.Env, "GOMAXPROCS="+busProcs)
+					spec.Env = append(spec.Env, "GOMAXPROCS="+procs)
 					return spec, err
 				},
 				engine: func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} },
@@ -119,7 +129,7 @@ func knownToBus(name string) bool {
 	return false
 }
 
-func (b busBench) seat(s lab.Setting, name, sdk string, own bool) (seat, error) {
+func (b busBench) seat(s lab.Setting, name, sdk string, own bool, procs string) (seat, error) {
 	args := []string{"serve", "bus", "--carrier", name}
 	if own {
 		args = append(args, "--own")
@@ -147,11 +157,11 @@ func (b busBench) seat(s lab.Setting, name, sdk string, own bool) (seat, error) 
 	}
 	out.spec = func() (contender.Spec, error) {
 		spec, err := contender.Self(args...)
-		spec.Env = []string{"GOMAXPROCS=" + busProcs}
+		spec.Env = []string{"GOMAXPROCS=" + procs}
 		return spec, err
 	}
 	out.engine = func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} }
-	digest, err := b.digest(strings.Join(args, " "), func() (string, error) {
+	digest, err := b.digest(strings.Join(args, " ")+procs, func() (string, error) {
 		spec, err := out.spec()
 		return spec.Digest(), err
 	})
