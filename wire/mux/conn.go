@@ -120,21 +120,26 @@ func (c *Conn) Err() error {
 // go on all the same. The error of x.Reply is returned as it is. While the caller reads for all, it learns that ctx was
 // cancelled at most a hundredth of a second late; deadlines are kept.
 func (c *Conn) Call(ctx context.Context, x Exchange) error {
-	if err := ended(ctx); err != nil {
+	now := time.Now()
+	if err := endedAt(ctx, now); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	full := len(c.free) == 0 && len(c.slots) == c.cfg.InFlight
 	index, err := c.acquire(ctx)
 	if err != nil {
 		return err
+	}
+	if full { // it has waited
+		now = time.Now()
 	}
 	s := c.slots[index]
 	if err := c.enqueue(s, index, x); err != nil {
 		c.free <- index
 		return err
 	}
-	return c.await(ctx, s, index)
+	return c.await(ctx, s, index, now)
 }
 
 // enqueue puts the request of a call with what waits to be written. mu is held.
@@ -157,12 +162,16 @@ func (c *Conn) enqueue(s *slot, index uint16, x Exchange) error {
 }
 
 // await returns the outcome of the call in s. The caller writes when nobody does and something waits, and reads when
-// nobody does. mu is held.
-func (c *Conn) await(ctx context.Context, s *slot, index uint16) error {
-	for {
+// nobody does. The call's own time is good for the deadlines of its first write and read: reading the clock for each would
+// cost as much as all else here. mu is held.
+func (c *Conn) await(ctx context.Context, s *slot, index uint16, now time.Time) error {
+	for fresh := true; ; {
 		switch {
 		case c.unwritten() && (s.state == waiting || len(c.parked) == 0):
-			c.write(ctx, s)
+			if !fresh {
+				now = time.Now()
+			}
+			c.write(ctx, s, now)
 		case s.state == answered:
 			err := s.err
 			c.release(s, index)
@@ -172,24 +181,31 @@ func (c *Conn) await(ctx context.Context, s *slot, index uint16) error {
 		case c.err != nil:
 			c.release(s, index)
 			return c.err
-		case ended(ctx) != nil:
+		case !fresh && ended(ctx) != nil:
 			s.lost++
 			c.release(s, index)
 			return ended(ctx)
 		case !c.reading:
-			c.read(ctx, s)
+			if !fresh {
+				now = time.Now()
+			}
+			c.read(ctx, s, now) // until ctx ends, at the latest
+			fresh = false
 		default:
 			c.park(ctx, s, index)
+			fresh = false
 		}
 	}
 }
 
 // ended is why a caller may wait no longer. A deadline counts by the clock: some contexts are late to say so.
-func ended(ctx context.Context) error {
+func ended(ctx context.Context) error { return endedAt(ctx, time.Now()) }
+
+func endedAt(ctx context.Context, now time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+	if d, ok := ctx.Deadline(); ok && !now.Before(d) {
 		return context.DeadlineExceeded
 	}
 	return nil

@@ -15,10 +15,10 @@ const glance = 10 * time.Millisecond
 // read reads frames and hands them out until the caller's own reply has come (without a call of its own: until any has), it
 // is time to look at ctx or the connection ends. What is in the buffer is handed out to the last frame: it costs no reading.
 // mu is held, but not while reading.
-func (c *Conn) read(ctx context.Context, mine *slot) {
+func (c *Conn) read(ctx context.Context, mine *slot, now time.Time) {
 	c.reading = true
 	c.mu.Unlock()
-	err := c.bound(ctx)
+	err := c.bound(ctx, now)
 	for done := false; err == nil && (!done || c.in.Buffered()); {
 		var frame []byte
 		if frame, err = c.in.Next(); err == nil {
@@ -40,7 +40,7 @@ func (c *Conn) read(ctx context.Context, mine *slot) {
 
 // bound makes reading end when ctx does, and from time to time. A deadline that is early costs a look at ctx; one that
 // will do is left as it is.
-func (c *Conn) bound(ctx context.Context) error {
+func (c *Conn) bound(ctx context.Context, now time.Time) error {
 	deadline, has := ctx.Deadline()
 	if !has && ctx.Done() == nil {
 		if c.readUntil.IsZero() {
@@ -49,7 +49,6 @@ func (c *Conn) bound(ctx context.Context) error {
 		c.readUntil = time.Time{}
 		return c.nc.SetReadDeadline(c.readUntil)
 	}
-	now := time.Now()
 	until := now.Add(glance)
 	if has && deadline.Before(until) {
 		until = deadline
@@ -113,7 +112,7 @@ func (c *Conn) watch() {
 		}
 		c.mu.Lock()
 		if c.calls == seen && c.inFlight == 0 && !c.reading {
-			c.read(context.Background(), nil)
+			c.read(context.Background(), nil, time.Now())
 			c.hand()
 			// A tick that came meanwhile would make this goroutine read again at once, behind the call that has just ended it.
 			tick.Reset(c.cfg.IdleRead)

@@ -12,7 +12,7 @@ func (c *Conn) unwritten() bool { return !c.writing && len(c.out) > 0 && c.err =
 
 // write writes until nothing waits, or until the caller's own call is over and another can go on. A failure ends the
 // connection; every caller learns it where it waits. mu is held, but not while writing.
-func (c *Conn) write(ctx context.Context, mine *slot) {
+func (c *Conn) write(ctx context.Context, mine *slot, now time.Time) {
 	c.writing = true
 	c.hand()
 	if c.inFlight > 1 {
@@ -21,11 +21,14 @@ func (c *Conn) write(ctx context.Context, mine *slot) {
 		runtime.Gosched()
 		c.mu.Lock()
 	}
-	for len(c.out) > 0 && c.err == nil {
+	for first := true; len(c.out) > 0 && c.err == nil; first = false {
 		b := c.out
 		c.out, c.spare = c.spare[:0], nil
 		c.mu.Unlock()
-		err := c.flush(b)
+		if !first {
+			now = time.Now()
+		}
+		err := c.flush(b, now)
 		c.mu.Lock()
 		if cap(b) <= keptBuffer {
 			c.spare = b
@@ -40,9 +43,9 @@ func (c *Conn) write(ctx context.Context, mine *slot) {
 	c.writing = false
 }
 
-func (c *Conn) flush(b []byte) error {
+func (c *Conn) flush(b []byte, now time.Time) error {
 	// Moving a deadline costs as much as setting one, so it is moved when an eighth of it is gone.
-	if until := time.Now().Add(c.cfg.WriteTimeout); until.Sub(c.writeUntil) > c.cfg.WriteTimeout/8 {
+	if until := now.Add(c.cfg.WriteTimeout); until.Sub(c.writeUntil) > c.cfg.WriteTimeout/8 {
 		c.writeUntil = until
 		if err := c.nc.SetWriteDeadline(until); err != nil {
 			return err
