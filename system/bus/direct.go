@@ -238,6 +238,9 @@ func (s *Server) serve(nc net.Conn, c *serverConn) (kept bool) {
 
 // answerOn answers the requests on nc until it ends.
 func (s *Server) answerOn(nc net.Conn, c *serverConn) error {
+	if s.quick && s.relay == nil {
+		return s.answerHere(nc, c)
+	}
 	m := mux.Server{
 		Framing:      frame.Framing{Max: s.responder.cfg.MaxFrame},
 		Handle:       s.responder.respond,

@@ -121,6 +121,11 @@ func (r *Responder) respond(dst, b []byte) ([]byte, error) {
 		q = &Request{responder: r}
 	}
 	defer r.requests.Put(q)
+	return r.respondTo(q, dst, b)
+}
+
+// respondTo is respond with the memory of a request that is over.
+func (r *Responder) respondTo(q *Request, dst, b []byte) ([]byte, error) {
 	if err := q.Parse(b); err != nil {
 		r.malformed.Add(1)
 		return dst, err
