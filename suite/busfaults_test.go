@@ -345,7 +345,7 @@ func TestOneByteAtATime(t *testing.T) {
 
 // Fault 15: connections that come and go under load leave no goroutine, descriptor or slot.
 func TestConnectionsComeAndGo(t *testing.T) {
-	many := 1000
+	many := 500
 	if os.Getenv("TOLL_LONG") != "" {
 		many = 10_000
 	}
@@ -418,7 +418,7 @@ func descriptors() int {
 // or for as many as it says.
 func TestNoReplyIsEverAnothers(t *testing.T) {
 	t.Parallel()
-	calls := int64(30_000)
+	calls := int64(15_000)
 	if long := os.Getenv("TOLL_LONG"); long != "" {
 		calls = 10_000_000
 		if n, err := strconv.ParseInt(long, 10, 64); err == nil && n > 1 {
