@@ -476,3 +476,35 @@ func TestBadExternalCommitsAreRefused(t *testing.T) {
 	check(t, err)
 	st.memberRefuses(message, ErrProposals)
 }
+
+// TestAHiddenUnmergedLeafIsRefused: a member that does not know a parent's key must be among its unmerged leaves, or the
+// others would encrypt past it.
+func TestAHiddenUnmergedLeafIsRefused(t *testing.T) {
+	t.Parallel()
+	st := newStage(t, X25519AES128, nil)
+	by := st.all[1]
+	commit(t, st.all[1:], by, CommitOptions{Proposals: []Proposal{Remove(0)}})
+	c := newClient(t, X25519AES128, "again at leaf 0")
+	commit(t, st.all[1:], by, CommitOptions{Proposals: []Proposal{Add(c.bundle(t).Package)}, NoPath: true})
+	st.all[0] = by
+	hide := func(at string, v any) {
+		if at != "tree" {
+			return
+		}
+		p := v.(**tree)
+		bad := (*p).clone()
+		top := *bad.nodes[3].parent
+		if len(top.unmerged) != 2 || top.unmerged[0] != 0 {
+			t.Fatalf("unmerged leaves %v, want leaf 0 and the joiner's", top.unmerged)
+		}
+		top.unmerged = top.unmerged[1:]
+		bad.nodes[3].parent = &top
+		for i := range bad.nodes {
+			bad.nodes[i].hash = nil
+		}
+		*p = bad
+	}
+	staged := st.forge(CommitOptions{NoPath: true}, hide)
+	st.joinerRefuses(staged.Welcome, ErrParentHash)
+	must(Join(st.stranger.config, st.forge(CommitOptions{NoPath: true}, nil).Welcome, st.bundle, JoinOptions{}))(t)
+}
