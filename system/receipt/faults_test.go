@@ -110,6 +110,39 @@ func TestADamagedSegmentIsNotOpened(t *testing.T) {
 	}
 }
 
+// A segment may hold nothing but signatures, and be full of them: what follows still finds its place.
+func TestASegmentFullOfSignaturesIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Name: testName, Key: testKey(t, "key"), Mode: Sync, Dir: filepath.Join(t.TempDir(), "log"), Durability: Fsync, Segment: 100}
+	var held []Receipt
+	for range 3 {
+		gw := open(t, cfg)
+		var all []Arrival
+		for i := range 20 {
+			all = append(all, testArrival(len(held)+i))
+		}
+		for _, o := range gw.SignBatch(t.Context(), all) {
+			if o.Err != nil {
+				t.Fatal(o.Err)
+			}
+			held = append(held, o.Receipt)
+		}
+		if err := gw.Close(); err != nil { // writes the signatures, into a segment of their own
+			t.Fatal(err)
+		}
+	}
+	gw := open(t, cfg)
+	for i, want := range held {
+		if got, err := gw.Sign(t.Context(), testArrival(i)); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("receipt %d: %s, %v", i, got, err)
+		}
+	}
+	view, err := ReadLog(cfg.Dir)
+	if err != nil || view.Entries != uint64(len(held)) {
+		t.Errorf("%+v, %v", view, err)
+	}
+}
+
 func TestTwoWritersAreRefused(t *testing.T) {
 	t.Parallel()
 	cfg, _, _ := filled(t, 1)

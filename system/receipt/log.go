@@ -184,7 +184,8 @@ func (l *log) append(records []byte, next uint64) (place, error) {
 	if l.broken != nil {
 		return place{}, refuse(Unavailable, "the log is closed to writing: %v", l.broken)
 	}
-	if l.current == nil || l.size >= l.most {
+	// A segment that holds signatures alone is not followed by another: both would have the name of the same seq.
+	if l.current == nil || l.size >= l.most && l.name != segmentName(next) {
 		if err := l.roll(next); err != nil {
 			return place{}, refusalOf(err, "a new segment")
 		}

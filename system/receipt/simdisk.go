@@ -46,7 +46,7 @@ var errPower = errors.New("the power is cut")
 func newSimDisk(r *rand.Rand) *simDisk {
 	root := &simFile{dir: true}
 	return &simDisk{
-		rand: r, left: -1, full: -1, syncs: make(map[string]int), locked: make(map[string]bool),
+		rand: rand.New(rand.NewPCG(r.Uint64(), r.Uint64())), left: -1, full: -1, syncs: make(map[string]int), locked: make(map[string]bool),
 		names: map[string]*simFile{"/": root}, durable: map[string]*simFile{"/": root},
 	}
 }
