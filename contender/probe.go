@@ -73,9 +73,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	p.drain(ctx)
 	select {
 	case l := <-p.out.got:
-		if err := p.announced(l); err != nil {
-			return err
-		}
+		return p.announced(l) // it was ready; that it has ended since is a crash like any other
 	default:
 	}
 	select {

@@ -148,11 +148,11 @@ func TestStatsTellTheContract(t *testing.T) {
 	if after.Allocs-before.Allocs < 1000 || after.AllocBytes-before.AllocBytes < 1e6 || after.Heap == 0 || after.GOMAXPROCS < 1 {
 		t.Errorf("before %+v, after a thousand allocations %+v", before, after)
 	}
-	b, err := json.Marshal(system.Usage{Allocs: 1, AllocBytes: 2, Heap: 3, GC: 4, GOMAXPROCS: 5})
+	b, err := json.Marshal(system.Usage{Allocs: 1, AllocBytes: 2, Heap: 3, Stack: 6, GC: 4, GOMAXPROCS: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(`{"allocs":1,"alloc_bytes":2,"heap":3,"gc":4,"gomaxprocs":5}`, string(b)); diff != "" {
+	if diff := cmp.Diff(`{"allocs":1,"alloc_bytes":2,"heap":3,"stack":6,"gc":4,"gomaxprocs":5}`, string(b)); diff != "" {
 		t.Error(diff)
 	}
 	_ = kept

@@ -64,6 +64,6 @@ func stats(out io.Writer) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return json.NewEncoder(out).Encode(map[string]any{
-		"allocs": m.Mallocs, "alloc_bytes": m.TotalAlloc, "heap": m.HeapAlloc, "gc": m.NumGC, "gomaxprocs": runtime.GOMAXPROCS(0),
+		"allocs": m.Mallocs, "alloc_bytes": m.TotalAlloc, "heap": m.HeapAlloc, "stack": m.StackInuse, "gc": m.NumGC, "gomaxprocs": runtime.GOMAXPROCS(0),
 	})
 }
