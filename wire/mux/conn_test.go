@@ -61,6 +61,7 @@ func TestWritingForOthersIsHandedOn(t *testing.T) {
 		third := start(ctx, c, &echo{sent: 4})
 		synctest.Wait()
 		peer.Write(two)
+		synctest.Wait() // the writer's reply is delivered before what it writes is taken
 		three := request(peer)
 		synctest.Wait()
 		select {
