@@ -164,6 +164,22 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 		Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, MaxBody: c.MaxBody,
 		Isolation: c.Spawn.Isolation, Carrier: c.Bus.Carrier, At: c.Bus.At, PostQuantum: c.PQ,
 	}
+	for _, f := range []struct {
+		flag, given, system string
+		known               []string
+	}{
+		{"--envelope", c.Envelope, "ops", append(system.Envelopes(), stdio)},
+		{"--isolation", c.Spawn.Isolation, "spawn", system.Isolations()},
+		{"--front", c.Gateway.Front, "gateway", system.Fronts()},
+	} {
+		switch {
+		case f.given == "":
+		case c.System != f.system:
+			return cfg, usage("%s: only %s has it", f.flag, f.system)
+		case !slices.Contains(f.known, f.given):
+			return cfg, usage("%s %q: want one of %s", f.flag, f.given, strings.Join(f.known, ", "))
+		}
+	}
 	if c.MaxBody < 0 {
 		return cfg, usage("--max-body: %d; want at least 1", c.MaxBody)
 	}

@@ -20,12 +20,12 @@ type gatewayFlags struct {
 
 // config checks the flags against the system and adds them to its configuration.
 func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
-	given := map[string]bool{"--front": f.Front != "", "--clients": f.Clients != "", "--client-ca": f.ClientCA != "", "--allow": f.Allow != ""}
-	for _, name := range []string{"--front", "--clients", "--client-ca", "--allow"} {
+	given := map[string]bool{"--clients": f.Clients != "", "--client-ca": f.ClientCA != "", "--allow": f.Allow != ""}
+	for _, name := range []string{"--clients", "--client-ca", "--allow"} {
 		switch {
 		case given[name] && c.System != "gateway":
 			return usage("%s: only gateway has it", name)
-		case given[name] && name != "--front" && c.Cert == "":
+		case given[name] && c.Cert == "":
 			return usage("%s: needs --cert and --key", name)
 		}
 	}

@@ -310,20 +310,22 @@ func TestABuildIsMadeOncePerStateOfItsFolder(t *testing.T) {
 	}
 }
 
-// Each folder is built by itself, so the contract's client side stands in each; it must not drift apart.
-func TestTheGoPeersKeepOneContract(t *testing.T) {
+// Each folder is built by itself, so what several need stands in each; it must not drift apart.
+func TestWhatPeersShareIsTheSame(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../peers/go/*/contract.go")
-	if err != nil || len(files) < 6 {
-		t.Fatalf("found %v, %v", files, err)
-	}
-	first, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files[1:] {
-		if other, err := os.ReadFile(f); err != nil || !bytes.Equal(first, other) {
-			t.Errorf("%s is not what %s is, %v", f, files[0], err)
+	for pattern, least := range map[string]int{"../peers/go/*/contract.go": 6, "../peers/javascript/*/stretch.js": 2} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) < least {
+			t.Fatalf("%s: found %v, %v", pattern, files, err)
+		}
+		first, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files[1:] {
+			if other, err := os.ReadFile(f); err != nil || !bytes.Equal(first, other) {
+				t.Errorf("%s is not what %s is, %v", f, files[0], err)
+			}
 		}
 	}
 }

@@ -43,7 +43,7 @@ type keepers struct {
 func (h *keepers) Open(_ context.Context, s lab.Setting) (lab.Set, error) {
 	var set lab.Set
 	for _, role := range []string{result.Baseline, result.Control} {
-		k := keeper{fakeProcess{&h.house, nil}, new(int), new(time.Time), 10 * time.Second, h.mute}
+		k := keeper{fakeProcess{&h.house, nil, lab.Limited{}}, new(int), new(time.Time), 10 * time.Second, h.mute}
 		target := load.TargetFunc(func(context.Context) (load.Caller, error) {
 			return keeping(func() {
 				time.Sleep(h.takes)

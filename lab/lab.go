@@ -41,6 +41,7 @@ type Entry struct {
 	Wire        func() (out, in int64)
 	Process     Process       // nil when the contender runs in this process
 	TLS         *result.TLS   // nil on a plain connection
+	Clear       bool          // in the clear, in a phase whose other rows are encrypted
 	CalleeClock bool          // the callee times the operation in its own process
 	Calling     bool          // the engine calls others of its process tree: what it spent is the client's, what they spent the server's
 	Client      string        // by which of several clients it is called; "" when there is only one

@@ -26,6 +26,7 @@ type fake struct {
 	fail       func(call int) error // nil for none
 	openErr    error
 	stopErr    error
+	limited    lab.Limited
 }
 
 type fakeCaller struct {
@@ -55,13 +56,14 @@ type house struct {
 }
 
 type fakeProcess struct {
-	h   *house
-	err error
+	h       *house
+	err     error
+	limited lab.Limited
 }
 
 func (p fakeProcess) Usage() (lab.Usage, error) {
 	cpu := time.Since(p.h.start) / 10
-	return lab.Usage{CPU: cpu, User: cpu / 2, System: cpu / 2, RSSPeak: 10 << 20, Threads: 5}, nil
+	return lab.Usage{CPU: cpu, User: cpu / 2, System: cpu / 2, RSSPeak: 10 << 20, Threads: 5, Limited: p.limited}, nil
 }
 
 func (p fakeProcess) Counters(context.Context) (lab.Counters, error) {
@@ -95,7 +97,7 @@ func (h *house) Open(_ context.Context, s lab.Setting) (lab.Set, error) {
 				out, in = out+20_000, in+10_000
 				return out, in
 			},
-			Process: fakeProcess{h, f.stopErr},
+			Process: fakeProcess{h, f.stopErr, f.limited},
 		})
 	}
 	return set, nil
@@ -496,6 +498,39 @@ func TestWatchingIsChargedToTheClient(t *testing.T) {
 		})
 		if !said {
 			t.Errorf("the document does not say that the run was watched: %v", d.Anomalies)
+		}
+	})
+}
+
+// The instruments have no limits; what the document says is what the contenders have, and none in force is a deviation.
+func TestLimitsAreThoseOfTheContenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, mechanism := range []string{"cgroup-v1", "none"} {
+			fakes := standard()
+			for _, f := range fakes {
+				f.limited = lab.Limited{Mechanism: "none"}
+				if f.role != result.Floor && f.role != result.Null {
+					f.limited = lab.Limited{Mechanism: mechanism, MemoryPeak: 5 << 20, OOMKills: 0, Known: mechanism != "none"}
+				}
+			}
+			s := settings()
+			s.Limits = plan.Quota{CPUs: 1, Memory: "1GiB"}
+			d, err := run(t.Context(), t, &house{fakes: fakes}, s, lab.Options{MemoryLimit: 1 << 30})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := d.Method.Limits
+			if m.Mechanism != mechanism {
+				t.Errorf("mechanism %q, want %q", m.Mechanism, mechanism)
+			}
+			none := slices.ContainsFunc(d.Method.Deviations, func(v plan.Deviation) bool { return v.Ran == "none in force" })
+			inForce := m.CPUs != nil && *m.CPUs == 1 && m.MemoryMB != nil && *m.MemoryMB == 1024
+			if inForce == none || none != (mechanism == "none") {
+				t.Errorf("%s: %+v, deviations %v", mechanism, m, d.Method.Deviations)
+			}
+			if raw := row(t, d, "rest-raw", "").Server; mechanism != "none" && (raw.MemoryPeakMB == nil || *raw.MemoryPeakMB != 5 || raw.OOMKills == nil) {
+				t.Errorf("%+v", raw)
+			}
 		}
 	})
 }

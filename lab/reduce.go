@@ -123,6 +123,9 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	}
 	d.Gaps = append(d.Gaps, r.gaps...)
 	d.Method.Deviations = d.Deviations()
+	if asked := r.o.Settings.Limits; asked != (plan.Quota{}) && d.Method.Limits.Mechanism == "none" {
+		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "limits", Claimed: asked.String(), Ran: "none in force"})
+	}
 	if partial {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
 	}
@@ -170,7 +173,8 @@ func (r *run) limits() result.Limits {
 	out := result.Limits{Mechanism: "none"}
 	throttled := time.Duration(0)
 	for _, s := range r.rows {
-		if m := s.server.Limited; m.Mechanism != "" && m.Mechanism != out.Mechanism {
+		// The floor and the null target have none, whatever the contenders have.
+		if m := s.server.Limited; m.Mechanism != "" && m.Mechanism != "none" {
 			out.Mechanism = m.Mechanism
 		}
 		throttled += s.server.Limited.Throttled
@@ -219,6 +223,9 @@ func (r *run) row(s *rowState) result.Row {
 	if e.Unverified {
 		row.Verified = 0
 		row.Warnings = append(row.Warnings, unverified(e))
+	}
+	if e.Clear {
+		row.Warnings = append(row.Warnings, result.InTheClear)
 	}
 	h := &s.shard.Latency
 	row.Latency = latency(h)

@@ -50,11 +50,6 @@ func (h *house) mutual() (*tls.Config, error) {
 	if _, _, err := server.WriteFiles(h.dir, "server"); err != nil {
 		return nil, err
 	}
-	for name, text := range map[string][]byte{"ca.crt": a.PEM(), "allow": []byte("CN=" + clientName + "\n")} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), text, 0o600); err != nil {
-			return nil, fmt.Errorf("the gateway's files: %w", err)
-		}
-	}
 	client, err := a.Client(clientName)
 	if err != nil {
 		return nil, err
@@ -62,6 +57,11 @@ func (h *house) mutual() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(client.CertPEM, client.KeyPEM)
 	if err != nil {
 		return nil, err
+	}
+	for name, text := range map[string]string{"ca.crt": string(a.PEM()), "allow": pair.Leaf.Subject.String() + "\n"} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			return nil, fmt.Errorf("the gateway's files: %w", err)
+		}
 	}
 	return &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, nil
 }
@@ -139,6 +139,7 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		client = b.client
 		out.tls = &result.TLS{ServerVerified: true, ClientVerified: true}
 	}
+	out.clear = s.Phase == mtlsPhase && out.tls == nil
 	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
 	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
 		if f.role == result.Floor {

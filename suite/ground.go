@@ -93,11 +93,13 @@ func (g *Ground) place(spec *contender.Spec, s seat) error {
 		spec.Limits, spec.AllowUnlimited = g.Limits, g.AllowUnlimited
 	}
 	spec.Host = g.host()
-	if g.link == nil || s.engine != nil || s.line != nil {
+	if g.link == nil {
 		return nil
 	}
 	spec.Hop = g.link
 	switch {
+	case s.engine != nil, s.line != nil:
+		return errors.New("it is asked over its standard input, which crosses no hop")
 	case isOurs(*spec) && slices.Contains(spec.Command, "--unix"):
 		return errors.New("a unix socket crosses no hop")
 	case isOurs(*spec):

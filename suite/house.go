@@ -62,6 +62,7 @@ type seat struct {
 	connections string // per-caller when empty
 	unverified  bool
 	tls         *result.TLS
+	clear       bool // in the clear, in a phase whose other rows are encrypted
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target    // calls it over a connection
 	engine      func(p *contender.Process) load.Target                    // or asks it over its standard input; it times itself
@@ -148,7 +149,7 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle}
 	if s.line != nil {
 		wire := new(driver.Wire)
 		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)

@@ -29,6 +29,9 @@ func (h *house) openShared(ctx context.Context, setting lab.Setting, seats []sea
 	if err != nil {
 		return fail(err)
 	}
+	if err := h.ground.place(&spec, seat{}); err != nil {
+		return fail(err)
+	}
 	p, err := contender.Start(ctx, spec)
 	if err != nil {
 		return fail(err)

@@ -83,8 +83,9 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 			payload, _ := m.Payload.(map[string]any)
 			return handle(payload)
 		})
-		// None of them blocks, so that an idle agent may answer on the caller's goroutine.
-		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: true}); err != nil {
+		// What answers at once may do so on the caller's goroutine. Fibonacci numbers take long: their caller must be free to
+		// be told that its time is over.
+		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: name != "fibonacci"}); err != nil {
 			return nil, "", errors.Join(err, rt.Close(ctx))
 		}
 		routes = append(routes, gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name})

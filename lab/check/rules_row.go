@@ -219,7 +219,7 @@ func (c *checker) rounds(r *result.Row) {
 func (c *checker) tls(r *result.Row) {
 	encrypted := strings.Contains(r.Phase, "tls")
 	switch {
-	case encrypted && r.TLS == nil:
+	case encrypted && r.TLS == nil && !warned(r, result.InTheClear):
 		c.add(15, r, "phase %s, but nothing says what was verified", r.Phase)
 	case r.TLS != nil && !r.TLS.ServerVerified && !warned(r, "server not verified"):
 		c.add(15, r, "the server's certificate was not verified and the row does not say \"server not verified\"")

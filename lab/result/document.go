@@ -298,6 +298,9 @@ type Block struct {
 	Min   *float64 `json:"min_us"`
 }
 
+// InTheClear is the warning of a row without encryption among rows that have it.
+const InTheClear = "in the clear, beside rows over TLS"
+
 // A Source says where a foreign or published row comes from.
 type Source struct {
 	File   string   `json:"file"`
