@@ -60,12 +60,29 @@ func badName(s string, most int) string {
 	if len(s) > most {
 		return fmt.Sprintf("has %d bytes; at most %d", len(s), most)
 	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf-1 {
-			return badText(s)
-		}
+	if !isPrintable(s) {
+		return badText(s)
 	}
 	return ""
+}
+
+// isPrintable reports whether a text is of the characters from space to tilde, eight at a time: it is asked for every name of
+// every request. A wrong no costs time only.
+func isPrintable(s string) bool {
+	const each = 0x0101010101010101
+	for ; len(s) >= 8; s = s[8:] {
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		if (w|(w-' '*each)|(w+each))&(0x80*each) != 0 { // beyond ASCII, below space, delete
+			return false
+		}
+	}
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // badText is badName of a text beyond ASCII.
@@ -85,13 +102,22 @@ func isHash(s string) bool {
 	if len(s) != hashDigits {
 		return false
 	}
+	bad := byte(0)
 	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
+		bad |= notHex[s[i]]
+	}
+	return bad == 0
+}
+
+// notHex is 0 for the lower-case hex digits.
+var notHex = func() (t [256]byte) {
+	for c := range t {
+		if !strings.ContainsRune("0123456789abcdef", rune(c)) {
+			t[c] = 1
 		}
 	}
-	return true
-}
+	return t
+}()
 
 // A parser reads arrivals and keeps its memory. It is not safe for concurrent use.
 type parser struct {

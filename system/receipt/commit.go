@@ -93,7 +93,7 @@ func leafInPlace(buf []byte) Hash {
 
 // freezeFlat gives an arrival its place and its envelope. buf is nil when the envelope was frozen before.
 func (gw *Gateway) freezeFlat(a *Arrival) (buf, envelope []byte, err error) {
-	k := keyOf(a.Tenant, a.RequestID)
+	k := gw.flat.keyOf(a.Tenant, a.RequestID)
 	gw.commit.Lock()
 	defer gw.commit.Unlock()
 	if envelope, ok := gw.flat.find(k); ok {
@@ -110,9 +110,6 @@ func (gw *Gateway) freezeFlat(a *Arrival) (buf, envelope []byte, err error) {
 	}
 	envelope = buf[len(singleHead):len(buf):len(buf)]
 	gw.seq++
-	if gw.flat.full() {
-		gw.flat.turn()
-	}
 	gw.flat.put(k, envelope)
 	gw.counts.frozen.Add(1)
 	return buf, envelope, nil
@@ -128,9 +125,9 @@ func (gw *Gateway) again(envelope []byte, a *Arrival) error {
 	return nil
 }
 
-// find looks an envelope up in memory and in the index. The caller holds commit.
-func (gw *Gateway) find(k key) (e entry, ok bool, err error) {
-	if e, ok = gw.recent.find(k); ok || gw.index == nil {
+// find looks an envelope up in memory, in open, which is being made or nil, and in the index. The caller holds commit.
+func (gw *Gateway) find(k key, open *group) (e entry, ok bool, err error) {
+	if e, ok = gw.recent.find(k, open); ok || gw.index == nil {
 		return e, ok, nil
 	}
 	at, i, ok := gw.index.find(k)
@@ -152,31 +149,30 @@ func (gw *Gateway) find(k key) (e entry, ok bool, err error) {
 	return entry{g, i}, true, nil
 }
 
-// freeze gives a group's arrivals their places and envelopes and makes them durable; each call gets its outcome. The caller
-// holds commit. On an error nothing of the group remains.
-func (gw *Gateway) freeze(g *group) {
-	fail := func(err error) {
-		for i := range g.calls {
-			if c := &g.calls[i]; c.entry.g == g || c.entry.g == nil && c.err == nil {
+// freeze gives arrivals their places and envelopes in a new group and makes it durable; each call gets its outcome. The caller
+// holds commit. Without a new envelope there is no group; on an error nothing of it remains.
+func (gw *Gateway) freeze(calls []call) *group {
+	g := &group{form: gw.form, before: gw.tree, signed: make(chan struct{})}
+	fail := func(err error) *group {
+		for i := range calls {
+			if c := &calls[i]; c.entry.g == g || c.entry.g == nil && c.err == nil {
 				c.entry, c.err = entry{}, err
 			}
 		}
+		return nil
 	}
 	at, err := gw.clock.now(gw.cfg.Now(), gw.cfg.ClockBack)
 	if err == nil && gw.queue != nil && len(gw.queue) == cap(gw.queue) {
 		err = refuse(Overloaded, "%d batches wait for the notary; try again later", len(gw.queue))
 	}
 	if err != nil {
-		fail(err)
-		return
+		return fail(err)
 	}
-	g.before = gw.tree
-	fresh := make([]key, 0, len(g.calls))
-	slab := make([]byte, 0, 400*len(g.calls))
-	g.envelopes = make([][]byte, 0, len(g.calls))
-	for i := range g.calls {
-		c := &g.calls[i]
-		e, known, err := gw.find(c.key)
+	slab := make([]byte, 0, 400*len(calls))
+	g.envelopes = make([][]byte, 0, len(calls))
+	for i := range calls {
+		c := &calls[i]
+		e, known, err := gw.find(c.key, g)
 		if err != nil {
 			c.err = err
 			continue
@@ -195,22 +191,22 @@ func (gw *Gateway) freeze(g *group) {
 		}
 		c.entry = entry{g, len(g.envelopes)}
 		g.envelopes = append(g.envelopes, slab[from:len(slab):len(slab)])
-		gw.recent.put(c.key, c.entry)
-		fresh = append(fresh, c.key)
+		gw.recent.put(c.key, uint64(seq))
 	}
 	if len(g.envelopes) == 0 {
-		return
+		return nil
 	}
 	after := g.build()
 	if err := gw.store(g); err != nil {
-		for _, k := range fresh {
-			delete(gw.recent.cur, k)
+		for i := range calls {
+			if calls[i].entry.g == g {
+				gw.recent.drop(calls[i].key)
+			}
 		}
-		g.envelopes = nil
-		fail(err)
-		return
+		return fail(err)
 	}
 	gw.admit(g, after)
+	return g
 }
 
 // store writes a group, and the signatures of earlier ones, and syncs both at once.
@@ -260,7 +256,7 @@ func (gw *Gateway) admit(g *group, after frontier) {
 	g.prepare()
 	gw.counts.frozen.Add(int64(len(g.envelopes)))
 	gw.counts.groups.Add(1)
-	gw.turned = append(gw.turned, g)
+	gw.recent.groups = append(gw.recent.groups, g)
 	if gw.queue != nil {
 		gw.queue <- g // there is room: the holder of commit alone puts something in
 	}
@@ -283,7 +279,6 @@ func (gw *Gateway) turnOver() {
 	switch {
 	case gw.log == nil:
 		gw.recent.turn()
-		gw.turned = nil
 		return
 	case gw.index == nil:
 		return // a log without an index is remembered whole: a test's
@@ -294,9 +289,10 @@ func (gw *Gateway) turnOver() {
 			return
 		}
 	}
-	groups, done := gw.turned, make(chan struct{})
+	done := make(chan struct{})
 	gw.recent.turn()
-	gw.turned, gw.flushed = nil, done
+	groups := gw.recent.older
+	gw.flushed = done
 	gw.loops.Go(func() {
 		if err := gw.flush(gw.life, groups); err != nil {
 			gw.cfg.Events(Event{"index", fmt.Sprintf("%v; it is completed when the log is opened again", err)})

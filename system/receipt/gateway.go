@@ -16,25 +16,24 @@ type Gateway struct {
 	text template // of envelopes
 
 	mu      sync.Mutex
-	open    *group // takes callers until its leader freezes it; guarded by mu
-	room    int    // callers that the last group had, for the next one's memory; guarded by mu
-	waiting int    // callers in open and in groups before it; guarded by mu
+	open    *round // takes callers until its leader freezes it; guarded by mu
+	room    int    // callers that the last round had, for the next one's memory; guarded by mu
+	waiting int    // callers in open and in rounds before it; guarded by mu
 	closed  bool   // guarded by mu
 	calls   sync.WaitGroup
 
 	commit  sync.Mutex
-	tree    frontier       // this and the following are owned by the holder of commit
-	seq     int64          // without a tree: the next seq
-	epoch   int64          // of this gateway's life
-	clock   clock          // of arrivals
-	flat    recall[[]byte] // of synchronous receipts that nothing is kept of: the envelopes
-	recent  recall[entry]  // of all others
-	turned  []*group       // in the current generation of recent
-	keys    []Key          // public keys of the log's rotations
-	rotated *group         // the log's last group, when it hands over to Config.next already
-	log     *log           // nil without Dir
-	index   *index         // nil without Dir, or on a file layer that is not the machine's
-	flushed chan struct{}  // closed when the old generation is in the index; nil when none was turned
+	tree    frontier      // this and the following are owned by the holder of commit
+	seq     int64         // without a tree: the next seq
+	epoch   int64         // of this gateway's life
+	clock   clock         // of arrivals
+	flat    texts         // of synchronous receipts that nothing is kept of: the envelopes
+	recent  memory        // of all others
+	keys    []Key         // public keys of the log's rotations
+	rotated *group        // the log's last group, when it hands over to Config.next already
+	log     *log          // nil without Dir
+	index   *index        // nil without Dir, or on a file layer that is not the machine's
+	flushed chan struct{} // closed when the old generation is in the index; nil when none was turned
 
 	sigs    sync.Mutex
 	unsaved []*group // signed, and not in the log yet; guarded by sigs
@@ -165,17 +164,17 @@ func (gw *Gateway) SignBatch(ctx context.Context, all []Arrival) []Outcome {
 
 // signGroup signs arrivals that fit a group.
 func (gw *Gateway) signGroup(ctx context.Context, all []Arrival, out []Outcome) {
-	g := gw.newGroup(len(all))
+	r := newRound(len(all))
 	at := make([]int, 0, len(all))
 	for i := range all {
 		if out[i].Err = all[i].check(); out[i].Err == nil {
-			g.calls = append(g.calls, call{arrival: all[i], key: keyOf(all[i].Tenant, all[i].RequestID)})
+			r.calls = append(r.calls, call{arrival: all[i], key: keyOf(all[i].Tenant, all[i].RequestID)})
 			at = append(at, i)
 		}
 	}
-	gw.lead(g)
-	for i, c := range g.calls {
-		o := &out[at[i]]
+	gw.lead(r)
+	for i := range r.calls {
+		c, o := &r.calls[i], &out[at[i]]
 		if o.Err = c.err; o.Err == nil {
 			o.Receipt, o.Err = gw.finish(ctx, c.entry)
 		}
@@ -192,16 +191,15 @@ func (gw *Gateway) Find(tenant, requestID string) (Ticket, error) {
 	if badName(tenant, maxName) != "" || badName(requestID, maxID) != "" {
 		return Ticket{}, missing
 	}
-	k := keyOf(tenant, requestID)
 	gw.commit.Lock()
 	defer gw.commit.Unlock()
 	if gw.isFlat() {
-		if envelope, ok := gw.flat.find(k); ok {
+		if envelope, ok := gw.flat.find(gw.flat.keyOf(tenant, requestID)); ok {
 			return Ticket{gw: gw, envelope: envelope}, nil
 		}
 		return Ticket{}, missing
 	}
-	e, ok, err := gw.find(k)
+	e, ok, err := gw.find(keyOf(tenant, requestID), nil)
 	if err != nil {
 		return Ticket{}, err
 	}
@@ -238,46 +236,45 @@ func (gw *Gateway) leave(n int) {
 func (gw *Gateway) submit(ctx context.Context, a *Arrival) (entry, error) {
 	c := call{arrival: *a, key: keyOf(a.Tenant, a.RequestID)}
 	gw.mu.Lock()
-	g := gw.open
-	if g == nil || len(g.calls) == gw.cfg.MaxBatch {
-		g = gw.newGroup(gw.room)
-		gw.open = g
+	r := gw.open
+	if r == nil || len(r.calls) == gw.cfg.MaxBatch {
+		r = newRound(gw.room)
+		gw.open = r
 	}
-	i := len(g.calls)
-	g.calls = append(g.calls, c)
+	i := len(r.calls)
+	r.calls = append(r.calls, c)
 	gw.mu.Unlock()
 	if i == 0 { // the first leads: it freezes what joined while it waited for its turn
-		gw.lead(g)
+		gw.lead(r)
 	} else {
 		select {
-		case <-g.committed:
+		case <-r.committed:
 		case <-ctx.Done():
 			return entry{}, ctx.Err()
 		}
 	}
-	return g.calls[i].entry, g.calls[i].err
+	return r.calls[i].entry, r.calls[i].err
 }
 
-func (gw *Gateway) newGroup(room int) *group {
-	return &group{form: gw.form, calls: make([]call, 0, room), committed: make(chan struct{}), signed: make(chan struct{})}
+func newRound(room int) *round {
+	return &round{calls: make([]call, 0, room), committed: make(chan struct{})}
 }
 
-// lead takes a group through its commit.
-func (gw *Gateway) lead(g *group) {
+// lead takes a round through its commit.
+func (gw *Gateway) lead(r *round) {
 	gw.commit.Lock()
 	runtime.Gosched() // callers that are ready to run join first; without any, this costs nothing and waits for nothing
 	gw.mu.Lock()
-	if gw.open == g {
+	if gw.open == r {
 		gw.open = nil
 	}
-	gw.room = len(g.calls)
+	gw.room = len(r.calls)
 	gw.mu.Unlock()
-	gw.freeze(g)
-	if len(g.envelopes) > 0 && gw.cfg.Mode == Batched {
+	if g := gw.freeze(r.calls); g != nil && gw.cfg.Mode == Batched {
 		gw.sign(g) // what comes meanwhile queues, and is the next batch; if it fails, finish tries again and reports
 	}
 	gw.commit.Unlock()
-	close(g.committed)
+	close(r.committed)
 }
 
 // finish returns the receipt of a frozen envelope, once it is signed.
@@ -437,8 +434,8 @@ func (gw *Gateway) complete() error {
 		}
 	}
 	n := 0
-	for n < len(gw.turned) && (gw.queue == nil || gw.turned[n].isSigned()) {
+	for n < len(gw.recent.groups) && (gw.queue == nil || gw.recent.groups[n].isSigned()) {
 		n++
 	}
-	return gw.flush(context.Background(), gw.turned[:n])
+	return gw.flush(context.Background(), gw.recent.groups[:n])
 }

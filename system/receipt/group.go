@@ -7,13 +7,15 @@ import (
 	"toll/wire/jcs"
 )
 
+// A round is the callers that are frozen together. It ends with them: the group that comes of it stays, and refers to none.
+type round struct {
+	calls     []call        // guarded by Gateway.mu until the round's leader has taken it, then the leader's
+	committed chan struct{} // closed when calls' outcomes are there
+}
+
 // A group is the entries that were frozen together, and whose durability is one sync.
 type group struct {
-	// Of those who wait to be frozen; guarded by Gateway.mu until the group's leader has taken it, then the leader's.
-	calls     []call
-	committed chan struct{} // closed when calls' outcomes are there; nil for a group that was read from the log
-
-	// Written by the leader before committed is closed, and read only from then on.
+	// Written by the leader before the round's callers are told, and read only from then on.
 	form      byte
 	before    frontier
 	root      Hash // after it

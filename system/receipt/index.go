@@ -18,12 +18,17 @@ type key [16]byte
 
 func keyOf(tenant, id string) (k key) {
 	var b [1 + maxName + maxID]byte
+	sum := sha256.Sum256(identity(&b, tenant, id))
+	copy(k[:], sum[:])
+	return k
+}
+
+// identity puts into b what a request is known by; no two pairs of names within the bounds give the same bytes.
+func identity(b *[1 + maxName + maxID]byte, tenant, id string) []byte {
 	b[0] = byte(len(tenant))
 	n := 1 + copy(b[1:], tenant)
 	n += copy(b[n:], id)
-	sum := sha256.Sum256(b[:n])
-	copy(k[:], sum[:])
-	return k
+	return b[:n]
 }
 
 // An index finds the groups of requests that memory no longer holds. It can be made again from the log at any time.

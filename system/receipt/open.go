@@ -18,7 +18,7 @@ func Open(cfg Config) (*Gateway, error) {
 	}
 	gw := &Gateway{
 		cfg: cfg, form: formBatch, epoch: 1, text: newTemplate(cfg.Name, cfg.Key.KID),
-		flat: newRecall[[]byte](cfg.Remember), recent: newRecall[entry](cfg.Remember),
+		flat: newTexts(cfg.Remember), recent: memory{recall: newRecall[uint64](cfg.Remember)},
 	}
 	if cfg.Mode == Sync {
 		gw.form = formSingle
@@ -125,7 +125,7 @@ type reading struct {
 
 // anew forgets what was read.
 func (r *reading) anew() *reading {
-	r.gw.tree, r.gw.turned, r.gw.keys = frontier{}, nil, nil
+	r.gw.tree, r.gw.recent.groups, r.gw.keys = frontier{}, nil, nil
 	return &reading{gw: r.gw, waits: make(map[uint64]*group)}
 }
 
@@ -220,10 +220,10 @@ func (r *reading) end() error {
 	for _, g := range r.pending {
 		for i, k := range g.keys() {
 			if k != (key{}) {
-				gw.recent.put(k, entry{g, i})
+				gw.recent.put(k, g.before.size+uint64(i))
 			}
 		}
-		gw.turned = append(gw.turned, g)
+		gw.recent.groups = append(gw.recent.groups, g)
 		if g.missing > 0 {
 			r.unsigned = append(r.unsigned, g)
 			continue
