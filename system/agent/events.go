@@ -19,6 +19,7 @@ const (
 	ChildRestarted    Kind = "restarted"
 	RestartsExhausted Kind = "restarts_exhausted"
 	Escalated         Kind = "escalated"
+	ShutDown          Kind = "shut_down" // a supervisor, by its significant children
 	SpawnAdmitted     Kind = "spawn_admitted"
 	SpawnRefused      Kind = "spawn_refused"
 	SpawnReady        Kind = "spawn_ready"

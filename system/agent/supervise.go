@@ -25,7 +25,11 @@ func (s *Supervisor) loop() {
 			return
 		case <-s.wake:
 			for _, x := range s.collect(nil) {
-				if cause := s.gone(x); cause != nil {
+				switch cause := s.gone(x); {
+				case cause == errDone:
+					s.shutdown()
+					return
+				case cause != nil:
 					s.giveUp(cause)
 					return
 				}
@@ -48,7 +52,10 @@ func (s *Supervisor) nextDue() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// gone handles one exit. It returns why the supervisor must give up, or nil.
+// errDone is the end of a supervisor whose significant children have ended.
+var errDone = errors.New("its significant children have ended")
+
+// gone handles one exit. It returns why the supervisor must end, or nil.
 func (s *Supervisor) gone(x exit) error {
 	at := -1
 	for i, seat := range s.seats {
@@ -64,10 +71,24 @@ func (s *Supervisor) gone(x exit) error {
 	seat.set(nil)
 	if !seat.spec.Restart.again(x.e) {
 		s.rt.bury(x.e, x.rest)
+		if seat.spec.Significant && s.isDone() {
+			return errDone
+		}
 		return nil
 	}
 	seat.inherit(s.rt, x)
 	return s.schedule(at, x.e.Reason)
+}
+
+// isDone says whether the end of a significant child is that of the supervisor. Of those that are to be started again the end
+// is not known.
+func (s *Supervisor) isDone() bool {
+	for _, seat := range s.seats {
+		if s.spec.Shutdown == AllSignificant && seat.spec.Significant && (seat.pending || seat.get() != nil) {
+			return false
+		}
+	}
+	return s.spec.Shutdown != NeverShutdown
 }
 
 // inherit keeps what a life left for the next one. A tell that has cost as many lives as it may becomes a dead letter.
@@ -224,6 +245,17 @@ func (s *Supervisor) giveUp(cause error) {
 	s.quit()
 	s.stopSeats(s.seats)
 	s.conclude(cause)
+}
+
+// shutdown stops what is left, in order. A parent takes it as an orderly end.
+func (s *Supervisor) shutdown() {
+	s.rt.event(Event{Kind: ShutDown, Supervisor: s.spec.Name, Name: s.spec.Name})
+	s.quit()
+	s.stopSeats(s.seats)
+	s.conclude(nil)
+	if s.parent != nil {
+		s.parent.post(exit{who: s, e: Exit{Name: s.spec.Name, Code: envelope.Stopped}})
+	}
 }
 
 // conclude buries what nobody will handle, gives the name back and tells who waits.

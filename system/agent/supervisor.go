@@ -31,6 +31,16 @@ const (
 	Temporary              // never
 )
 
+// An AutoShutdown says when a supervisor ends, in order, because its significant children have: the work is done.
+type AutoShutdown uint8
+
+// The conditions.
+const (
+	NeverShutdown  AutoShutdown = iota
+	AnySignificant              // one of them has ended by itself and is not started again
+	AllSignificant              // that was the last of them
+)
+
 // again says whether a child that ended with e is started again.
 func (r Restart) again(e Exit) bool { return r == Permanent || r == Transient && e.Crashed() }
 
@@ -40,6 +50,7 @@ type Child struct {
 	New          func() (Handler, error) // makes the handler of each life anew
 	Spec         Spec
 	Restart      Restart
+	Significant  bool          // its end may be its supervisor's: see AutoShutdown; not of a permanent child
 	Drain        Drain         // how it is stopped
 	StartTimeout time.Duration // 30 s when 0
 
@@ -59,6 +70,21 @@ type SupervisorSpec struct {
 	MaxRestarts int           // within Within, 3 when 0, none when negative; one more and the supervisor gives up
 	Within      time.Duration // 60 s when 0
 	Backoff     Backoff
+	Shutdown    AutoShutdown
+}
+
+// check finds what contradicts itself: who is started again whenever it ends never ends.
+func (s *SupervisorSpec) check() error {
+	for i := range s.Children {
+		switch c := &s.Children[i]; {
+		case !c.Significant:
+		case c.Restart != Transient && c.Restart != Temporary:
+			return fmt.Errorf("supervisor %s: child %s is significant and permanent; make it transient or temporary", s.Name, c.Name)
+		case s.Shutdown == NeverShutdown:
+			return fmt.Errorf("supervisor %s: child %s is significant and nothing follows from it; set the supervisor's automatic shutdown", s.Name, c.Name)
+		}
+	}
+	return nil
 }
 
 // ErrGaveUp is why a supervisor ended whose children failed too often. Its parent restarts it; without a parent it is the end.
@@ -131,6 +157,9 @@ func (rt *Runtime) supervise(ctx context.Context, spec SupervisorSpec, parent *S
 	}
 	spec.MaxRestarts = max(spec.MaxRestarts, 0)
 	spec.Within = cmp.Or(spec.Within, time.Minute)
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
 	s := &Supervisor{rt: rt, spec: spec, parent: parent, random: rand.Float64}
 	s.ctx, s.quit = context.WithCancel(context.Background())
 	s.wake, s.done = make(chan struct{}, 1), make(chan struct{})
@@ -191,7 +220,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 // Done is closed when the supervisor has ended.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
 
-// Wait waits for the end and returns why: nil after Stop, ErrGaveUp with the failure that was one too many.
+// Wait waits for the end and returns why: nil after Stop and an automatic shutdown, ErrGaveUp with the failure that was one too many.
 func (s *Supervisor) Wait() error {
 	<-s.done
 	return s.err

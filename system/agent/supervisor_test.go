@@ -147,6 +147,108 @@ func TestRestartKinds(t *testing.T) {
 	}
 }
 
+// A supervisor whose significant children have done their work ends in order; what crashed and is started again has not ended.
+func TestSignificantChildrenEndTheirSupervisor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		shutdown agent.AutoShutdown
+		kind     agent.Restart
+		script   []string // agent:message
+		want     []string
+		over     bool
+	}{
+		{"any, transient ends", agent.AnySignificant, agent.Transient, []string{"b:stop"}, []string{"-b -d -c -a"}, true},
+		{"any, transient crashes", agent.AnySignificant, agent.Transient, []string{"b:panic"}, []string{"-b +b"}, false},
+		{"any, temporary crashes", agent.AnySignificant, agent.Temporary, []string{"c:panic"}, []string{"-c -d -b -a"}, true},
+		{"any, another ends", agent.AnySignificant, agent.Transient, []string{"a:stop"}, []string{"-a +a"}, false},
+		{"all, one ends", agent.AllSignificant, agent.Transient, []string{"b:stop"}, []string{"-b"}, false},
+		{"all, both end", agent.AllSignificant, agent.Transient, []string{"b:stop", "c:stop"}, []string{"-b", "-c -d -a"}, true},
+		{"all, one crashes between", agent.AllSignificant, agent.Transient, []string{"b:stop", "c:panic", "c:stop"}, []string{"-b", "-c +c", "-c -d -a"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt, log := agent.New(agent.Config{}), new(logbook)
+				cs := children(log, "a", "b", "c", "d")
+				for _, i := range []int{1, 2} {
+					cs[i].Restart, cs[i].Significant = tt.kind, true
+				}
+				s, err := rt.Supervise(t.Context(), agent.SupervisorSpec{Name: "s", Shutdown: tt.shutdown, Children: cs})
+				if err != nil {
+					t.Fatal(err)
+				}
+				log.take()
+				for i, line := range tt.script {
+					name, typ, _ := strings.Cut(line, ":")
+					hit(t, rt, name, typ)
+					if got := log.take(); got != tt.want[i] {
+						t.Errorf("after %s: %s, want %s", line, got, tt.want[i])
+					}
+				}
+				over := false
+				select {
+				case <-s.Done():
+					over = true
+				default:
+				}
+				if over != tt.over {
+					t.Errorf("the supervisor has ended: %v, want %v", over, tt.over)
+				}
+				if err := rt.Close(t.Context()); err != nil || s.Wait() != nil {
+					t.Error(err, s.Wait())
+				}
+			})
+		})
+	}
+}
+
+// For a parent an automatic shutdown is an orderly end: a permanent supervisor is started again, a transient one is not.
+func TestAnAutomaticShutdownIsAnOrderlyEnd(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[agent.Restart]string{agent.Permanent: "-x -y +x +y", agent.Transient: "-x -y"} {
+		synctest.Test(t, func(t *testing.T) {
+			rt, log := agent.New(agent.Config{}), new(logbook)
+			cs := children(log, "x", "y")
+			cs[0].Restart, cs[0].Significant = agent.Temporary, true
+			sub := agent.SupervisorSpec{Name: "sub", Shutdown: agent.AnySignificant, Children: cs}
+			root, err := rt.Supervise(t.Context(), agent.SupervisorSpec{
+				Name: "root", Children: append(children(log, "a"), agent.Child{Name: "sub", Supervisor: &sub, Restart: kind}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.take()
+			hit(t, rt, "x", "stop")
+			if got := log.take(); got != want {
+				t.Errorf("kind %d: %s, want %s", kind, got, want)
+			}
+			if err := root.Stop(t.Context()); err != nil || root.Wait() != nil {
+				t.Error(err, root.Wait())
+			}
+		})
+	}
+}
+
+func TestSignificantNeedsAnEnd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		kind     agent.Restart
+		shutdown agent.AutoShutdown
+		want     string
+	}{
+		{agent.Permanent, agent.AnySignificant, "supervisor s: child a is significant and permanent; make it transient or temporary"},
+		{agent.DefaultRestart, agent.AnySignificant, "supervisor s: child a is significant and permanent; make it transient or temporary"},
+		{agent.Transient, agent.NeverShutdown, "supervisor s: child a is significant and nothing follows from it; set the supervisor's automatic shutdown"},
+	} {
+		cs := children(new(logbook), "a")
+		cs[0].Restart, cs[0].Significant = tt.kind, true
+		_, err := agent.New(agent.Config{}).Supervise(t.Context(), agent.SupervisorSpec{Name: "s", Shutdown: tt.shutdown, Children: cs})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+}
+
 func TestIntensityIsAWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

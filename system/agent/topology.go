@@ -53,14 +53,16 @@ type Node struct {
 	Inline       bool           `yaml:"inline"`
 	Deliveries   int            `yaml:"deliveries"`
 	StartTimeout span           `yaml:"start_timeout"`
-	Restart      string         `yaml:"restart"` // permanent, transient, temporary; of a dynamic supervisor's children too
+	Restart      string         `yaml:"restart"`     // permanent, transient, temporary; of a dynamic supervisor's children too
+	Significant  bool           `yaml:"significant"` // of a supervisor's child of either kind
 
 	// Of a supervisor.
-	Strategy    string  `yaml:"strategy"` // one_for_one, one_for_all, rest_for_one
-	Children    []Node  `yaml:"children"`
-	Backoff     backoff `yaml:"backoff"`
-	MaxRestarts *int    `yaml:"max_restarts"` // of a dynamic supervisor: of one child
-	Within      span    `yaml:"within"`
+	Strategy     string  `yaml:"strategy"`      // one_for_one, one_for_all, rest_for_one
+	AutoShutdown string  `yaml:"auto_shutdown"` // never, any_significant, all_significant
+	Children     []Node  `yaml:"children"`
+	Backoff      backoff `yaml:"backoff"`
+	MaxRestarts  *int    `yaml:"max_restarts"` // of a dynamic supervisor: of one child
+	Within       span    `yaml:"within"`
 
 	// Of a dynamic supervisor.
 	Classes             []string `yaml:"classes"`
@@ -172,8 +174,13 @@ func (v *validator) node(n *Node, depth int) error {
 		return fmt.Errorf("%s %s: %w", kind, name, err)
 	}
 	for i := range n.Children {
-		if err := v.node(&n.Children[i], depth+1); err != nil {
+		c := &n.Children[i]
+		if err := v.node(c, depth+1); err != nil {
 			return err
+		}
+		if c.Significant && (n.AutoShutdown == "" || n.AutoShutdown == "never") {
+			child, kind := c.name()
+			return fmt.Errorf("%s %s: it is significant, and nothing follows from it: auto_shutdown of %s is never", kind, child, name)
 		}
 	}
 	return nil
@@ -202,6 +209,7 @@ func (v *validator) fields(n *Node, kind string) error {
 		{"drain", n.Drain, []string{"now", "current", "all"}},
 		{"restart", n.Restart, []string{"permanent", "transient", "temporary"}},
 		{"strategy", n.Strategy, []string{"one_for_one", "one_for_all", "rest_for_one"}},
+		{"auto_shutdown", n.AutoShutdown, []string{"never", "any_significant", "all_significant"}},
 		{"growth", n.Backoff.Growth, []string{"constant", "linear", "exponential"}},
 		{"isolation", n.Isolation, slices.Sorted(maps.Keys(v.kit.Isolations))},
 	} {
@@ -211,6 +219,9 @@ func (v *validator) fields(n *Node, kind string) error {
 	}
 	if n.Mailbox < 0 || n.Control < 0 || n.Deliveries < 0 || n.MaxChildren < 0 || n.MaxSpawns < 0 || n.MaxPerSpawner < 0 || n.MaxSpawnsPerSpawner < 0 {
 		return errors.New("a limit is negative")
+	}
+	if n.Significant && n.Restart != "transient" && n.Restart != "temporary" {
+		return errors.New("it is significant and permanent; restart must be transient or temporary")
 	}
 	if n.Backoff.Jitter < 0 || n.Backoff.Jitter > 1 {
 		return fmt.Errorf("jitter is %v; expected 0 to 1", n.Backoff.Jitter)
@@ -232,17 +243,19 @@ func (v *validator) fields(n *Node, kind string) error {
 func (n *Node) foreign(kind string) error {
 	agent := n.Class != "" || n.Config != nil || n.Mailbox != 0 || n.Control != 0 || n.Full != "" || n.Shutdown != 0 || n.Drain != "" ||
 		n.Inline || n.Deliveries != 0
-	supervisor := n.Strategy != "" || n.Children != nil || n.Backoff != backoff{}
+	supervisor := n.Strategy != "" || n.AutoShutdown != "" || n.Children != nil || n.Backoff != backoff{}
 	dynamic := n.Classes != nil || n.MaxChildren|n.MaxSpawns|n.MaxPerSpawner|n.MaxSpawnsPerSpawner != 0 || n.Spawners != nil || n.Isolation != ""
 	switch {
 	case agent && kind != "agent":
 		return errors.New("it gives what only an agent has: class, config, mailbox, control, full, shutdown, drain, inline or deliveries")
 	case supervisor && kind != "supervisor":
-		return errors.New("it gives what only a supervisor has: strategy, children or backoff")
+		return errors.New("it gives what only a supervisor has: strategy, auto_shutdown, children or backoff")
 	case dynamic && kind != "dynamic":
 		return errors.New("it gives what only a dynamic supervisor has: classes, limits, spawners or isolation")
 	case kind == "agent" && (n.MaxRestarts != nil || n.Within != 0):
 		return errors.New("max_restarts and within are its supervisor's")
+	case kind == "dynamic" && n.Significant:
+		return errors.New("significant is an agent's or a supervisor's: a dynamic supervisor never ends by itself")
 	case kind == "supervisor" && n.StartTimeout != 0:
 		return errors.New("start_timeout is its children's")
 	}
@@ -273,6 +286,7 @@ func restarts(n *int) int {
 func (n *Node) supervisor(kit Kit) SupervisorSpec {
 	s := SupervisorSpec{
 		Name: n.Supervisor, MaxRestarts: restarts(n.MaxRestarts), Within: time.Duration(n.Within),
+		Shutdown: map[string]AutoShutdown{"any_significant": AnySignificant, "all_significant": AllSignificant}[n.AutoShutdown],
 		Strategy: map[string]Strategy{"one_for_all": OneForAll, "rest_for_one": RestForOne}[n.Strategy],
 		Backoff: Backoff{
 			Growth: map[string]Growth{"linear": Linear, "exponential": Exponential}[n.Backoff.Growth],
@@ -288,7 +302,7 @@ func (n *Node) supervisor(kit Kit) SupervisorSpec {
 func (n *Node) child(kit Kit) Child {
 	name, kind := n.name()
 	c := Child{
-		Name: name, StartTimeout: time.Duration(n.StartTimeout), Deliveries: n.Deliveries,
+		Name: name, StartTimeout: time.Duration(n.StartTimeout), Deliveries: n.Deliveries, Significant: n.Significant,
 		Drain: map[string]Drain{"current": Current, "all": All}[n.Drain],
 	}
 	switch kind {
