@@ -98,10 +98,10 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 func (b busBench) guests(s lab.Setting, phase, procs string) (seats []seat, gaps []result.Gap) {
 	for _, m := range b.outside {
 		switch {
-		case m.Driver != "engine":
+		case m.Driver != engineDriver:
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
-		case phase != "direct":
-			gaps = append(gaps, gap(s, m.Name, "outside engines speak directly with their workers"))
+		case !doesWork(m, "bus-"+phase):
+			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest does not list the operation bus-%s", phase)))
 		default:
 			seats = append(seats, seat{
 				contender: b.outsider(m, ""), connections: "per-caller", calling: true,
@@ -118,7 +118,9 @@ func (b busBench) guests(s lab.Setting, phase, procs string) (seats []seat, gaps
 }
 
 // callsBus reports whether a manifest's engine makes the round trips of this benchmark; its driver alone does not say so.
-func callsBus(m contender.Manifest) bool { return m.Name == "libzmq" }
+func callsBus(m contender.Manifest) bool {
+	return doesWork(m, "bus-direct") || doesWork(m, "bus-brokered")
+}
 
 func knownToBus(name string) bool {
 	for _, p := range busPhases() {

@@ -3,9 +3,12 @@ package suite
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,7 +114,55 @@ func (b gatewayBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) 
 			seats = append(seats, control)
 		}
 	}
-	return b.open(ctx, s, seats), nil
+	guests, gaps := b.guests(s, request)
+	set := b.open(ctx, s, append(seats, guests...))
+	set.Gaps = append(set.Gaps, gaps...)
+	return set, nil
+}
+
+// guests seats the outside gateways. What they answer is read, not compared byte for byte: each has its own way to write JSON.
+func (b gatewayBench) guests(s lab.Setting, request driver.RawRequest) (seats []seat, gaps []result.Gap) {
+	want, err := gatewayWant(s.Case)
+	for _, m := range b.outside {
+		switch {
+		case err != nil || m.Driver != gatewayDriver:
+			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark calls gateways by driver %s", m.Driver, gatewayDriver)))
+		case s.Phase == mtlsPhase:
+			gaps = append(gaps, gap(s, m.Name, "its manifest takes no certificates"))
+		default:
+			seats = append(seats, seat{contender: b.outsider(m, clientText(driver.ClientRaw)), spec: m.Spec,
+				target: func(r contender.Ready, wire *driver.Wire) load.Target {
+					return &driver.HTTP{Addr: r.Addr, RawRequest: request, Expect: driver.Expect{JSON: want}, Wire: wire}
+				}})
+		}
+	}
+	return seats, gaps
+}
+
+// callsGateway reports whether a manifest's contender answers the requests of this benchmark.
+func callsGateway(m contender.Manifest) bool { return m.Driver == gatewayDriver }
+
+// gatewayWant is what the reply to a case's request must hold, whoever wrote it.
+func gatewayWant(name string) (want []driver.JSONWant, err error) {
+	_, reply, err := gatewayCase(name)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(reply), &doc); err != nil {
+		return nil, err
+	}
+	for _, place := range slices.Sorted(maps.Keys(doc)) {
+		if place == "server" { // it is the contender's own
+			continue
+		}
+		text, err := json.Marshal(doc[place])
+		if err != nil {
+			return nil, err
+		}
+		want = append(want, driver.JSONWant{Path: []string{place}, Value: string(text)})
+	}
+	return want, nil
 }
 
 func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.RawRequest, reply string) (seat, error) {

@@ -128,5 +128,15 @@ func callsGroup(m contender.Manifest) bool {
 	return m.Driver == engineDriver && (m.Name == tsMLS || m.Name == openMLSWasm)
 }
 
-// engineDriver is what a manifest says whose contender makes stretches.
-const engineDriver = "engine"
+// The drivers of contenders that one benchmark calls: engines make stretches; the others answer the requests of the benchmark of
+// that name.
+const (
+	engineDriver  = "engine"
+	gatewayDriver = "gateway"
+	spawnDriver   = "spawn"
+)
+
+// doesWork reports whether a manifest's contender is an engine that says it does a benchmark's work.
+func doesWork(m contender.Manifest, work string) bool {
+	return m.Driver == engineDriver && slices.Contains(m.Operations, work)
+}

@@ -59,7 +59,7 @@ func clientText(kind string) string {
 
 // drivers are all that a manifest may name.
 func drivers() []string {
-	out := []string{"stdio", "engine"}
+	out := []string{"stdio", engineDriver, gatewayDriver, spawnDriver}
 	for name := range guestDrivers("") {
 		out = append(out, name)
 	}

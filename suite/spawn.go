@@ -93,7 +93,7 @@ func (b spawnBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 		}
 		seats = append(seats, seat)
 	}
-	outside, gaps := b.guests(s, live)
+	outside, gaps := b.guests(s, count, live)
 	set := b.open(ctx, s, append(seats, outside...))
 	set.Gaps = append(append(set.Gaps, crowded...), gaps...)
 	return set, nil
@@ -146,12 +146,22 @@ func spawnEngine(p *contender.Process, name string, live int) load.Target {
 	return &driver.Engine{Asker: p, Case: name, Input: map[string]int{"live": live}}
 }
 
-// guests seats the outside engines: they are asked what ours are asked.
-func (b spawnBench) guests(s lab.Setting, live int) (seats []seat, gaps []result.Gap) {
+// guests seats the outside contenders: they are asked what ours are asked.
+func (b spawnBench) guests(s lab.Setting, count, live int) (seats []seat, gaps []result.Gap) {
 	for _, m := range b.outside {
 		switch {
-		case m.Driver != "engine":
-			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
+		case m.Driver == spawnDriver && s.Phase == inprocPhase:
+			gaps = append(gaps, gap(s, m.Name, "it is called over HTTP"))
+		case m.Driver == spawnDriver && count == 0:
+			gaps = append(gaps, gap(s, m.Name, "case ask is one of engines"))
+		case m.Driver == spawnDriver:
+			cold := s.Phase == newConnPhase
+			seats = append(seats, seat{contender: b.outsider(m, clientText(driver.ClientRaw)), spec: m.Spec,
+				target: func(r contender.Ready, wire *driver.Wire) load.Target {
+					return &driver.Spawn{Addr: r.Addr, Path: "/v1/spawn", Count: count, Live: live, Cold: cold, Wire: wire}
+				}})
+		case m.Driver != engineDriver:
+			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines and calls by driver %s", m.Driver, spawnDriver)))
 		case s.Phase != inprocPhase:
 			gaps = append(gaps, gap(s, m.Name, "an engine is measured in its process"))
 		default:
@@ -162,6 +172,9 @@ func (b spawnBench) guests(s lab.Setting, live int) (seats []seat, gaps []result
 	}
 	return seats, gaps
 }
+
+// callsSpawn reports whether a manifest's contender spawns.
+func callsSpawn(m contender.Manifest) bool { return m.Driver == spawnDriver || doesWork(m, "spawn") }
 
 // spawnCase reads a case: spawn/16 spawns 16 children a call, spawn/1@100k one while 100,000 others live; ask spawns none.
 func spawnCase(name string) (count, live int, err error) {

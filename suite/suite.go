@@ -30,10 +30,10 @@ type Benchmark struct {
 func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
-		{"gateway", "what it costs to call an agent through an HTTP gateway, in the clear and over mutual TLS", openGateway, nil},
+		{"gateway", "what it costs to call an agent through an HTTP gateway, in the clear and over mutual TLS", openGateway, callsGateway},
 		{"bus", "what a round trip between agents costs within a process, directly and through a broker", openBus, callsBus},
 		{"receipt", "what a signed receipt for every arriving request costs", openReceipt, callsReceipt},
-		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, nil},
+		{"spawn", "what it costs to start an agent and to end it, in its process and over HTTP", openSpawn, callsSpawn},
 		{"group", "what a member of an MLS group pays for an operation, against the cryptography it must do", openGroup, callsGroup},
 	}
 }

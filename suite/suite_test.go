@@ -119,7 +119,7 @@ func TestManifestsMustHaveNamesAndDriversOfTheirOwn(t *testing.T) {
 	for want, ms := range map[string][]contender.Manifest{
 		`two contenders are named "rest-raw"`: {{Name: "rest-raw", Driver: "rest"}},
 		`two contenders are named "a"`:        {{Name: "a", Driver: "rest"}, {Name: "a", Driver: "rest"}},
-		`a: driver "carrier" is not one of connect, engine, grpc, mcp, mcp-sse, mcp-stateful, mcp-stdio, rest, rest-h2c, stdio`: {{Name: "a", Driver: "carrier"}},
+		`a: driver "carrier" is not one of connect, engine, gateway, grpc, mcp, mcp-sse, mcp-stateful, mcp-stdio, rest, rest-h2c, spawn, stdio`: {{Name: "a", Driver: "carrier"}},
 	} {
 		if o, err := b.Open(p, ms); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
