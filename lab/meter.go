@@ -99,11 +99,10 @@ func (r *run) meterEngine(ctx context.Context, s Setting, l *lane) {
 		return
 	}
 	now, err := l.entry.Process.Counters(ctx)
-	if err != nil {
+	m.server.Heap, m.server.GOMAXPROCS = now.Heap, now.GOMAXPROCS // known or 0, even when allocations are not counted
+	if err != nil && now.Heap == 0 {
 		r.gap(r.rowName(s, l.entry)+": server.heap_used_mb", err.Error())
-		return
 	}
-	m.server.Heap, m.server.GOMAXPROCS = now.Heap, now.GOMAXPROCS
 }
 
 // countersBefore reads the contender's counters and what reading them itself allocates.

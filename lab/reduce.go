@@ -444,6 +444,9 @@ func (r *run) callingCosts(s *rowState, row *result.Row, name string) {
 	r.engineCosts(s, row, name)
 	engine := *row.Server
 	row.Client = result.ClientCost{CPU: engine.CPU, Allocs: engine.Allocs, AllocBytes: engine.AllocBytes}
+	if engine.Allocs == nil {
+		r.gap(name+": client.allocs_per_op", "the engine does not say")
+	}
 	client := &row.Processes[0]
 	client.GOMAXPROCS = row.Processes[1].GOMAXPROCS
 	if s.entry.Away {

@@ -195,7 +195,7 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 		return lab.Counters{}, err
 	}
 	if !s.AllocsKnown {
-		return lab.Counters{}, errors.New("its stats do not count allocations")
+		return lab.Counters{Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, errors.New("its stats do not count allocations")
 	}
 	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
 }

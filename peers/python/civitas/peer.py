@@ -1,5 +1,5 @@
 """civitas as a contender: `peer.py gateway|spawn` behind its HTTP gateway, `peer.py engine` in its process, `peer.py zmq|nats`
-as an engine that asks an agent in a process of its own over that transport."""
+as an engine that asks an agent in a process of its own over that transport, `peer.py bare` the same over pyzmq alone."""
 
 import asyncio
 import importlib.metadata
@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 
+import bare
 from agents import CHILDREN, Child, Echo, Empty, Fibonacci, Spawner
 from civitas import DynamicSupervisor, GatewayConfig, HTTPGateway, Runtime, Supervisor, Worker
 from stretch import lines, say, serve
@@ -17,8 +18,8 @@ TARGET = "target"
 SIZES = {"rtt/128B": 128, "rtt/4KiB": 4096}
 
 
-def ready(where: str) -> None:
-    say({"ready": where, "version": importlib.metadata.version("civitas"), "name": "civitas", "language": "python", "sdk": "civitas"})
+def ready(where: str, sdk: str = "civitas") -> None:
+    say({"ready": where, "version": importlib.metadata.version(sdk), "name": sdk, "language": "python", "sdk": sdk})
 
 
 def free_port() -> int:
@@ -46,7 +47,7 @@ async def http(port: int, routes, agents) -> None:
             await asyncio.sleep(0.01)
     ready(f"http://{host}:{port}")
     async for _ in lines():
-        pass
+        say({"gomaxprocs": 1})
     await runtime.stop()
 
 
@@ -162,6 +163,32 @@ async def bus(kind: str) -> None:
                 await c.wait()
 
 
+async def pyzmq() -> None:
+    bus, child = await bare.open_bus(__file__)
+    try:
+
+        async def prepare(q):
+            size = SIZES[q["case"]]
+
+            async def call(caller, i):
+                body = f"{caller}.{i}.".ljust(size, "x").encode()
+                if (reply := await bus.ask(body, 5.0)) != body:
+                    raise ValueError(f"wrong_content: {reply[:100]!r}")
+                call.right += 1
+
+            async def check():
+                return call.right
+
+            call.right = 0
+            return call, check
+
+        ready("stdio:", "pyzmq")
+        await serve(prepare)
+    finally:
+        child.stdin.close()
+        await child.wait()
+
+
 async def reachable(port: int) -> None:
     for _ in range(500):
         try:
@@ -175,7 +202,7 @@ async def reachable(port: int) -> None:
 
 async def answered(runtime) -> None:
     """Its workers announce themselves once, so the first asks may find nobody."""
-    for _ in range(30):
+    for _ in range(60):
         try:
             await runtime.ask(TARGET, {"text": ""}, timeout=0.5)
             return
@@ -193,6 +220,10 @@ def main() -> None:
         work = engine()
     elif what == "worker":
         work = worker(*rest)
+    elif what == "bare-worker":
+        work = bare.worker(*rest, lines)
+    elif what == "bare":
+        work = pyzmq()
     else:
         work = bus(what)
     try:
