@@ -57,6 +57,8 @@ type loadCmd struct {
 	Path  string `help:"What --vs-cmd calls of both." default:"" placeholder:"/PATH"`
 	Gate  string `help:"Exit 1 when the second is shown to be slower by more than this, 3 when it can't be told." placeholder:"3%"`
 
+	Processors string `help:"held: with one VU everything runs on one processor, with more the client has half of them and the commands the rest; any: where the system puts them. held with --vs-cmd, any otherwise unless given." enum:",held,any" default:"" placeholder:"held|any"`
+
 	Warmup time.Duration `help:"Warm-up under the same load, shown apart." default:"1s"`
 	Rounds int           `help:"Repeats of the whole." default:"1"`
 	NoNull bool          `help:"Leave out the null target, which shows the client's own cost. The result is then not publishable."`

@@ -139,6 +139,9 @@ func (c *loadCmd) settings(targets int) (plan.Settings, error) {
 	if targets > 1 {
 		compare(&s, c.Rounds)
 	}
+	if s.Processors = c.Processors; s.Processors == "" && c.VSCmd != "" {
+		s.Processors = plan.Held
+	}
 	return s, nil
 }
 

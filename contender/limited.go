@@ -36,6 +36,9 @@ func (p *Process) confine() error {
 	return nil
 }
 
+// placed reports whether we hold the process to processors. A container's runtime does it for one.
+func (p *Process) placed() bool { return len(p.spec.Processors) > 0 && p.box == nil }
+
 // free removes the group.
 func (p *Process) free() error {
 	if p.group == nil {

@@ -10,6 +10,7 @@ import (
 
 	"toll/contender"
 	"toll/contender/limits"
+	"toll/contender/place"
 )
 
 // limited starts an act under limits where this machine can hold them.
@@ -67,5 +68,33 @@ func TestALimitThatMakesNoSenseIsRefused(t *testing.T) {
 	s.Limits, s.AllowUnlimited = limits.Limits{CPUs: -1}, true
 	if _, err := contender.Start(t.Context(), s); err == nil || err.Error() != "good: cpus: -1; expected 0.01 to 4096" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProcessIsHeldToItsProcessors(t *testing.T) {
+	t.Parallel()
+	usable, err := place.Usable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := spec(t, "good")
+	s.Processors = usable[:1]
+	p, err := contender.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(context.Background())
+	u, err := p.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range u.PIDs {
+		if err := s.Processors.InForce(pid); err != nil {
+			t.Error(err)
+		}
+	}
+	s.Processors = place.Set{1023}
+	if _, err := contender.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "processors [1023]") {
+		t.Errorf("a processor that is not there: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"toll/contender/hop"
 	"toll/contender/limits"
+	"toll/contender/place"
 )
 
 // Defaults of a Spec.
@@ -55,6 +56,7 @@ type Spec struct {
 	Hop            *hop.Link     // the namespace to run in; nil for ours
 	Limits         limits.Limits // what the whole tree may use; zero = no limit
 	AllowUnlimited bool          // run it all the same where limits can't be held
+	Processors     place.Set     // those that the whole tree is held to; empty for any
 
 	Version        string   // empty: what the ready line says
 	VersionCommand []string // asked when neither says; its first line counts

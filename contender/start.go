@@ -120,6 +120,9 @@ func (p *Process) run(started chan<- error) {
 	if p.group != nil {
 		enter = append(enter, p.group.Enter)
 	}
+	if p.placed() {
+		enter = append(enter, p.spec.Processors.Enter)
+	}
 	onThread(p.cmd, enter, func(err error) {
 		if err == nil {
 			p.kin.root(p.cmd.Process.Pid, p.mark)
@@ -144,6 +147,9 @@ func (p *Process) settle(ctx context.Context) error {
 	err := p.awaitReady(overdue)
 	if err == nil && p.group != nil {
 		err = p.group.InForce(p.cmd.Process.Pid)
+	}
+	if err == nil && p.placed() {
+		err = p.spec.Processors.InForce(p.cmd.Process.Pid)
 	}
 	if err == nil && p.box != nil {
 		err = p.box.inspect(overdue, &p.ready, &p.kin)

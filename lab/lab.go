@@ -49,6 +49,8 @@ type Entry struct {
 	Unverified  bool          // replies are not looked into, as in a published method
 	Watched     bool          // Process is somebody else's, found by its address: it is not asked for its counters
 	Unseen      string        // why the server's process can't be seen, where Process is nil and it runs in another one
+	ClientOn    []int         // processors that the lab is held to while it calls; nil for any
+	ServerOn    []int         // processors that the contender is held to; nil for any
 	Idle        time.Duration // > 0: each call leaves a session behind, which the contender forgets after so long; see result.Retained
 }
 
@@ -118,7 +120,7 @@ type Options struct {
 	Watched func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
 	Wait    load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
 	Look    func(*result.Document) (enough bool)  // called after each round with what there is so far; nil for none
-	Watch   func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of our own processes
+	Watch   func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of the contenders and of who watched
 }
 
 // Progress is where a run is.

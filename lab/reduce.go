@@ -25,6 +25,7 @@ type rowState struct {
 	clientCPU time.Duration
 	server    Usage // used in the windows; RSS and threads are the largest seen
 	serverOK  bool
+	procs     int // GOMAXPROCS of the lab while it called
 	metered   metered
 	outcomes  []load.Outcome // of turns under load
 	warm      []load.Outcome
@@ -45,7 +46,7 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	key := rowKey(s, l.entry)
 	row := r.rows[key]
 	if row == nil {
-		row = &rowState{setting: s, entry: l.entry, serverOK: true}
+		row = &rowState{setting: s, entry: l.entry, serverOK: true, procs: runtime.GOMAXPROCS(0)}
 		r.rows[key] = row
 	}
 	l.row = row
@@ -108,7 +109,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	}
 	watched := r.watched()
 	if r.o.Watch != nil {
-		d.Environment.Noise = r.o.Watch(r.theirs + record.ReadCPU() + watched)
+		d.Environment.Noise = r.o.Watch(r.theirs + watched)
 	}
 	r.plan.Claims = &r.o.Claimed
 	d.Plan = result.PlanEcho{Plan: r.plan, SHA256: r.plan.Digest()}
@@ -125,6 +126,9 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	d.Method.Deviations = d.Deviations()
 	if asked := r.o.Settings.Limits; asked != (plan.Quota{}) && d.Method.Limits.Mechanism == "none" {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "limits", Claimed: asked.String(), Ran: "none in force"})
+	}
+	if r.o.Settings.Processors == plan.Held && d.Method.Processors != plan.Held {
+		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "processors", Claimed: plan.Held, Ran: plan.Any})
 	}
 	if partial {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
@@ -164,6 +168,11 @@ func (r *run) method() result.Method {
 	m := result.Method{
 		Model: s.Model, Order: s.Order, Concurrency: s.Concurrency, Processes: cmp.Or(r.plan.Processes, plan.Separate),
 		Hop: r.o.Hop, Limits: r.limits(), Replicates: s.Rounds,
+	}
+	for _, row := range r.rows {
+		if len(row.entry.ClientOn) > 0 {
+			m.Processors = plan.Held
+		}
 	}
 	return m
 }
@@ -290,9 +299,9 @@ func (r *run) costs(s *rowState, row *result.Row) {
 	if ops == 0 {
 		return
 	}
-	procs := runtime.GOMAXPROCS(0)
+	procs := s.procs
 	if s.engine() {
-		row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs}}
+		row.Processes = []result.Process{{Role: "client", GOMAXPROCS: &procs, Processors: s.entry.ClientOn}}
 		name := r.rowName(s.setting, s.entry)
 		r.gap(name+": wire_bytes", "nothing of the operation passes between the lab and an engine")
 		switch {
@@ -307,7 +316,7 @@ func (r *run) costs(s *rowState, row *result.Row) {
 	}
 	row.Client.CPU = result.Ptr(micros(float64(s.clientCPU) / ops))
 	row.Client.Kind = s.entry.Client
-	client := result.Process{Role: "client", GOMAXPROCS: &procs}
+	client := result.Process{Role: "client", GOMAXPROCS: &procs, Processors: s.entry.ClientOn}
 	cores := min(s.setting.Concurrency, procs)
 	if n := s.threads(); n > 0 {
 		client.Threads = &n
@@ -380,7 +389,7 @@ func (s *rowState) limitCosts(c *result.ServerCost) {
 
 func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 	row.Server = new(result.ServerCost)
-	server := result.Process{Role: "server"}
+	server := result.Process{Role: "server", Processors: s.entry.ServerOn}
 	if s.serverOK {
 		row.Server.CPU = result.Ptr(micros(float64(s.server.CPU) / float64(row.Ops-row.Dropped)))
 		row.Server.UserMS = result.Ptr(result.Round3(s.server.User.Seconds() * 1000))
@@ -409,7 +418,7 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 func (r *run) engineCosts(s *rowState, row *result.Row, name string) {
 	ops := float64(row.Ops)
 	row.Server = new(result.ServerCost)
-	server := result.Process{Role: "server"}
+	server := result.Process{Role: "server", Processors: s.entry.ServerOn}
 	if s.serverOK {
 		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
 		server.Threads = result.Ptr(s.server.Threads)
@@ -455,7 +464,7 @@ func (r *run) callingCosts(s *rowState, row *result.Row, name string) {
 		return
 	}
 	row.Server = &result.ServerCost{RSSPeakMB: engine.RSSPeakMB}
-	row.Processes[1] = result.Process{Role: "server", Threads: row.Processes[1].Threads, GOMAXPROCS: client.GOMAXPROCS}
+	row.Processes[1] = result.Process{Role: "server", Threads: row.Processes[1].Threads, GOMAXPROCS: client.GOMAXPROCS, Processors: s.entry.ServerOn}
 	r.gap(name+": server.allocs_per_op", "the engine does not ask those that it calls")
 	if !s.serverOK || engine.CPU == nil {
 		r.gap(name+": server.cpu_us_per_op", "the use of its process tree is not known")

@@ -73,7 +73,7 @@ type run struct {
 	dead     map[string][]string // by setting, contenders that failed in it: not started again in its later rounds
 	done     int
 	total    int
-	theirs   time.Duration // CPU time of the contenders
+	theirs   time.Duration // CPU time of the contenders, as far as it was seen
 }
 
 // settings lists what is measured, in order: every round of a case, phase and concurrency before the next.

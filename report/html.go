@@ -236,6 +236,9 @@ func method(d *result.Document) []fact {
 	if d.Toll.Dirty {
 		out[len(out)-1].Text += ", built from changed sources"
 	}
+	if m.Processors != "" {
+		out = append(out, fact{"processors", m.Processors + ": those of each process stand in its row"})
+	}
 	return out
 }
 

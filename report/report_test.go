@@ -110,3 +110,25 @@ func TestManyGapsOfOneReasonAreOneLine(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestTheHeadlineSaysWhichProcessorsWereHeld(t *testing.T) {
+	t.Parallel()
+	for want, on := range map[string][2][]int{
+		"· all on 1 processor ·":                {{1}, {1}},
+		"· client on 2 processors of its own ·": {{0, 1}, {2, 3}},
+		"· loopback, rtt 20 · µs":               {nil, nil},
+	} {
+		d := document(t)
+		d.Method.Hop.MeasuredRTT = result.Ptr(.02)
+		for i := range d.Rows {
+			d.Rows[i].Processes = []result.Process{{Role: "client", Processors: on[0]}, {Role: "server", Processors: on[1]}}
+		}
+		var b bytes.Buffer
+		if err := report.Text(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if head, _, _ := strings.Cut(b.String(), "\n"); !strings.Contains(head, want) {
+			t.Errorf("held to %v: %q; want %q in it", on, head, want)
+		}
+	}
+}

@@ -48,7 +48,11 @@ func headline(d *result.Document, g *result.Group) string {
 	if s.Timed() {
 		turn = turnText(s)
 	}
-	parts = append(parts, callers, fmt.Sprintf("%d × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d), "µs")
+	parts = append(parts, callers, fmt.Sprintf("%d × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d))
+	if on := processorsText(g); on != "" {
+		parts = append(parts, on)
+	}
+	parts = append(parts, "µs")
 	return strings.Join(parts, " · ")
 }
 
@@ -65,6 +69,21 @@ func turnText(s plan.Settings) string {
 		return fmt.Sprintf("%s at %s/s, open", text, figureOf(s.Rate))
 	}
 	return text
+}
+
+// processorsText says which processors a group's client and contenders were held to; empty when to none.
+func processorsText(g *result.Group) string {
+	for _, r := range g.Rows {
+		if len(r.Processes) == 0 || len(r.Processes[0].Processors) == 0 {
+			continue
+		}
+		client := r.Processes[0].Processors
+		if len(r.Processes) > 1 && slices.Equal(client, r.Processes[1].Processors) {
+			return "all on " + plural(len(client), "processor")
+		}
+		return fmt.Sprintf("client on %s of its own", plural(len(client), "processor"))
+	}
+	return ""
 }
 
 func hopText(d *result.Document) string {

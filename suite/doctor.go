@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"time"
 
 	"toll/contender"
+	"toll/contender/place"
 	"toll/driver"
 	"toll/lab/env"
 	"toll/lab/load"
 	"toll/lab/plan"
 	"toll/lab/record"
 	"toll/lab/result"
-	"toll/lab/stats"
 )
 
 // A Finding is one thing that a doctor tried on this machine.
@@ -36,6 +36,10 @@ const (
 	seriesBlocks   = 20
 	seriesRounds   = 4 // each with servers started anew, as every comparison has
 	seriesCalls    = 100
+	seriesWarmup   = 300
+	delayBlocks    = 10 // of each of delayRounds
+	delayRounds    = 3
+	quietFor       = time.Second // in which the doctor does nothing, to see what others do
 	series         = 20
 	mostAlarms     = 4 // of the series whose interval excludes 1: 20 × 5 % is one, and more than four has p < 0.003
 )
@@ -46,6 +50,9 @@ type doctor struct {
 	tell func(Finding)
 	rnd  *rand.Rand
 	bad  int
+
+	at       place.Placement // where the pairs run; empty: anywhere
+	smallest float64         // half-width of an A/A interval in nine of ten
 }
 
 // ErrUnwell is why a machine can't hold what toll promises.
@@ -55,21 +62,20 @@ var ErrUnwell = errors.New("this machine does not hold today what toll promises"
 // a freeze, comparisons of a thing with itself. It tells each finding as it comes.
 func Doctor(ctx context.Context, seed int64, tell func(Finding)) error {
 	d := &doctor{ctx: ctx, tell: tell, rnd: rand.New(rand.NewPCG(uint64(seed), 5))}
+	if err := d.quiet(); err != nil {
+		return err
+	}
 	watch := env.StartWatch()
 	d.machine()
-	steps := []func() error{d.pacer, d.client, d.delay, d.stall, d.limits}
+	steps := []func() error{d.pacer, d.client, d.stall, d.limits, d.held}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	smallest, err := d.same()
-	if err != nil {
-		return err
-	}
-	d.noise(watch.Stop(record.ReadCPU()))
+	d.noise(watch.Stop(0))
 	d.fact("smallest difference", fmt.Sprintf("± %.1f %% is the smallest difference this machine can show today (1 caller, %d blocks × %d calls)",
-		100*smallest, seriesBlocks, seriesCalls))
+		100*d.smallest, seriesBlocks, seriesCalls))
 	if d.bad > 0 {
 		return fmt.Errorf("%w: %d findings", ErrUnwell, d.bad)
 	}
@@ -146,6 +152,7 @@ func (d *doctor) null(args ...string) (*contender.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec.Processors = d.at.Contenders
 	return contender.Start(d.ctx, spec)
 }
 
@@ -186,55 +193,6 @@ func (d *doctor) client() (err error) {
 		d.lateness("pacer, event loop", out)
 	}
 	return nil
-}
-
-// delay compares a null target with one that is busy for a known time.
-func (d *doctor) delay() error {
-	a, b, err := d.pair(nil, []string{"--delay", knownDelay.String()}, 30, seriesCalls)
-	if err != nil {
-		return err
-	}
-	var diffs []float64
-	for i := range a {
-		diffs = append(diffs, b[i]-a[i])
-	}
-	got := time.Duration(stats.HodgesLehmann(diffs))
-	off := math.Abs(float64(got-knownDelay)) / float64(knownDelay)
-	d.judge("known delay", off <= delayTolerance, "of a server that is busy for %v before it answers, %v is recovered (%.1f %% off)", knownDelay, round(got), 100*off)
-	return nil
-}
-
-// pair measures two null targets in shuffled blocks and returns their block medians, ns.
-func (d *doctor) pair(first, second []string, blocks, calls int) (a, b []float64, err error) {
-	var lanes []load.Lane
-	for _, args := range [][]string{first, second} {
-		p, err := d.null(args...)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer p.Stop(context.WithoutCancel(d.ctx))
-		t := client(p.Ready().Addr)
-		t.Client = driver.ClientRaw
-		c, err := t.Open(d.ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer load.Close(c)
-		if _, err := load.Count(d.ctx, c, 200, time.Second); err != nil {
-			return nil, nil, err
-		}
-		lanes = append(lanes, load.Lane{Callers: []load.Caller{c}})
-	}
-	got, err := load.Interleave(d.ctx, lanes, load.Blocks{Blocks: blocks, Calls: calls, Timeout: time.Second, Rand: d.rnd})
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range got[0].Stretches {
-		if i < len(got[1].Stretches) {
-			a, b = append(a, got[0].Stretches[i].Median), append(b, got[1].Stretches[i].Median)
-		}
-	}
-	return a, b, errors.Join(got[0].Dead, got[1].Dead)
 }
 
 // stall freezes a target for a second under an open load: every call that was due then has to show it.
@@ -303,57 +261,55 @@ func (d *doctor) limits() error {
 	return nil
 }
 
-// same compares a thing with itself again and again, and returns the half-width that such an interval typically has.
-func (d *doctor) same() (float64, error) {
-	var widths []float64
-	alarms := 0
-	for range series {
-		var a, b []float64
-		for range seriesRounds {
-			x, y, err := d.pair(nil, nil, seriesBlocks/seriesRounds, seriesCalls)
-			if err != nil {
-				return 0, err
-			}
-			a, b = append(a, x...), append(b, y...)
-		}
-		q := stats.PairedRatio(a, b, result.Level)
-		if !q.Interval {
-			return 0, fmt.Errorf("an A/A comparison of %d blocks has no interval", len(a))
-		}
-		if q.Lo > 1 || q.Hi < 1 {
-			alarms++
-		}
-		widths = append(widths, max(q.Hi-1, 1-q.Lo))
+// quiet looks at what the machine does while the doctor does nothing: pressure that the doctor makes itself says nothing of
+// its neighbours.
+func (d *doctor) quiet() error {
+	watch := env.StartWatch()
+	t := time.NewTimer(quietFor)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-d.ctx.Done():
+		return d.ctx.Err()
 	}
-	slices.Sort(widths)
-	smallest := widths[len(widths)*9/10]
-	d.judge("A/A", alarms <= mostAlarms, "of %d comparisons of a server with another of its kind, %d claim a difference (one is expected); the interval reaches ± %.1f %% typically, ± %.1f %% in nine of ten",
-		series, alarms, 100*stats.Median(widths), 100*smallest)
-	return smallest, nil
-}
-
-func (d *doctor) noise(n result.Noise) {
-	text := ""
+	n := watch.Stop(0)
+	var parts []string
 	quiet := true
 	for _, p := range []struct {
 		name string
 		v    *float64
 		most float64
-	}{{"other processes", n.OthersCPU, 10}, {"cpu pressure", n.PSICPUSome, 30}, {"memory pressure", n.PSIMemSome, 1}, {"disk pressure", n.PSIIOSome, 20}, {"steal", n.Steal, 2}} {
+	}{{"other processes", n.OthersCPU, 10}, {"cpu pressure", n.PSICPUSome, 10}, {"memory pressure", n.PSIMemSome, 1}, {"disk pressure", n.PSIIOSome, 20}, {"steal", n.Steal, 2}} {
 		if p.v == nil {
 			continue
 		}
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %.1f %%", p.name, *p.v)
+		parts = append(parts, fmt.Sprintf("%s %.1f %%", p.name, *p.v))
 		quiet = quiet && *p.v <= p.most
 	}
+	text := fmt.Sprintf("in %v in which toll did nothing: %s", quietFor, strings.Join(parts, ", "))
 	switch {
-	case text == "":
+	case parts == nil:
 		text = "not visible on this system"
 	case !quiet:
 		text += ": not a quiet machine; trust ratios, not times"
 	}
-	d.fact("noise", text)
+	d.fact("noise before", text)
+	return nil
+}
+
+// noise says what others did while the doctor worked.
+func (d *doctor) noise(n result.Noise) {
+	var parts []string
+	for _, p := range []struct {
+		name string
+		v    *float64
+	}{{"other processes", n.OthersCPU}, {"steal", n.Steal}} {
+		if p.v != nil {
+			parts = append(parts, fmt.Sprintf("%s %.1f %%", p.name, *p.v))
+		}
+	}
+	if parts == nil {
+		parts = []string{"not visible on this system"}
+	}
+	d.fact("noise meanwhile", strings.Join(parts, ", "))
 }

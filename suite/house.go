@@ -32,6 +32,7 @@ type house struct {
 	dir     string // 0700; for sockets and fixtures
 	sockets atomic.Int64
 	digests map[string]string // by name: reading a program once is enough
+	held    holding
 }
 
 // digest returns what of once, under a contender's name.
@@ -87,6 +88,7 @@ func (s seat) label() string {
 func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
+	h.hold(s.Concurrency)
 	if h.plan.Processes == plan.Shared {
 		return h.openShared(ctx, s, seats)
 	}
@@ -137,19 +139,24 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if err := h.ground.place(&spec, s); err != nil {
 		return nil, &unplaced{err}
 	}
+	spec.Processors = h.held.Contenders
 	p, err := contender.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	if s.launch {
-		return launchEach(ctx, s, spec, p)
+		e, err := launchEach(ctx, s, spec, p)
+		if err == nil {
+			e.ClientOn, e.ServerOn = h.held.Client, h.held.Contenders
+		}
+		return e, err
 	}
 	ready := p.Ready()
 	c := s.contender
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle}
+	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle, ClientOn: h.held.Client, ServerOn: h.held.Contenders}
 	if s.line != nil {
 		wire := new(driver.Wire)
 		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)

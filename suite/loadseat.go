@@ -33,6 +33,7 @@ func (l *loader) nullDocument() []byte {
 // Open starts what has to be started and seats every target, the baseline once more as the control where there is something
 // to compare, and the null target.
 func (l *loader) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
+	l.hold(s.Concurrency)
 	var set lab.Set
 	var seats []seat
 	comparing := len(l.cfg.Targets) > 1
@@ -86,7 +87,8 @@ func (l *loader) entry(t LoadTarget, role, addr, host, path string) lab.Entry {
 		Target: h, Metered: l.target(addr, host, path, l.client, wire),
 		Wire: func() (out, in int64) { return wire.Out.Load(), wire.In.Load() },
 		TLS:  l.verified(addr), Unverified: l.blind(),
-		Unseen: "called by its address; toll did not start it and does not see its process",
+		ClientOn: l.held.Client,
+		Unseen:   "called by its address; toll did not start it and does not see its process",
 	}
 	if len(l.cfg.Targets) > 1 {
 		e.Unseen += " by itself: what it spends on one row can't be told from what it spends on the others"

@@ -107,9 +107,9 @@ func (o *Opener) Lacks(manifests []contender.Manifest) {
 	}
 }
 
-// Close removes the link to the hop's far side and the folder that the opener kept sockets and fixtures in.
+// Close lets this process run on any processor again, and removes the link to the hop's far side and the folder that the opener kept sockets and fixtures in.
 func (o *Opener) Close() error {
-	err := os.RemoveAll(o.house.dir)
+	err := errors.Join(o.house.release(), os.RemoveAll(o.house.dir))
 	if link := o.house.ground.link; link != nil {
 		err = errors.Join(err, link.Close())
 	}

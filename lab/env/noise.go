@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"toll/lab/record"
 	"toll/lab/result"
 )
 
@@ -19,20 +20,24 @@ type Watch struct {
 	root  fs.FS
 	began time.Time
 	first counters
+	ours  time.Duration // CPU time of this process so far
+	kids  time.Duration // of its children that have ended
 }
 
 // StartWatch reads the machine's counters for the first time.
 func StartWatch() *Watch {
-	w := &Watch{root: os.DirFS("/")}
+	w := &Watch{root: os.DirFS("/"), ours: record.ReadCPU(), kids: childrenCPU()}
 	w.first = readCounters(w.root)
 	w.began = time.Now()
 	return w
 }
 
-// Stop returns what the machine did since the start of the watch. Ours is the CPU time that this process and its contenders
-// used meanwhile; all other use of the CPU is others'. What this system does not count is nil.
-func (w *Watch) Stop(ours time.Duration) result.Noise {
+// Stop returns what the machine did since the start of the watch. Theirs is the CPU time that the contenders used meanwhile as
+// far as it was seen; a child that has ended is counted from its start to its end all the same. What neither they nor this
+// process used is others'. What this system does not count is nil.
+func (w *Watch) Stop(theirs time.Duration) result.Noise {
 	elapsed := time.Since(w.began)
+	ours := record.ReadCPU() - w.ours + max(theirs, childrenCPU()-w.kids)
 	return between(w.first, readCounters(w.root), elapsed, ours)
 }
 

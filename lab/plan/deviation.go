@@ -45,6 +45,7 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("think", time.Duration(claimed.Think), time.Duration(ran.Think))
 	add("limits", claimed.Limits, ran.Limits)
 	add("hop", cmp.Or(claimed.Hop, "loopback"), cmp.Or(ran.Hop, "loopback"))
+	add("processors", cmp.Or(claimed.Processors, Any), cmp.Or(ran.Processors, Any))
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
 }

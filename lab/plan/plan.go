@@ -25,6 +25,12 @@ const (
 	Open     = "open"
 )
 
+// Whether the lab and its contenders are held to processors, or run on any that the system chooses.
+const (
+	Held = "held"
+	Any  = "any"
+)
+
 // Whether each contender has a server process of its own.
 const (
 	Separate = "separate"
@@ -86,14 +92,15 @@ type Settings struct {
 	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
 	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
 
-	Rate      float64  `yaml:"rate,omitempty" json:"rate,omitempty"`             // open model: arrivals a second, for the duration
-	Stages    []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`         // of a contender's turn in a block, instead of a duration
-	Arrivals  string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`     // open model: even (also when empty) | poisson
-	InFlight  int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`   // open model: most calls in flight; 0 = max(1000, 2 s × rate)
-	Think     Duration `yaml:"think,omitempty" json:"think,omitempty"`           // closed model: pause of a VU between two calls
-	CallsOnly bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"` // a turn ends after calls, the duration bounds it
-	Limits    Quota    `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
-	Hop       string   `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
+	Rate       float64  `yaml:"rate,omitempty" json:"rate,omitempty"`             // open model: arrivals a second, for the duration
+	Stages     []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`         // of a contender's turn in a block, instead of a duration
+	Arrivals   string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`     // open model: even (also when empty) | poisson
+	InFlight   int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`   // open model: most calls in flight; 0 = max(1000, 2 s × rate)
+	Think      Duration `yaml:"think,omitempty" json:"think,omitempty"`           // closed model: pause of a VU between two calls
+	CallsOnly  bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"` // a turn ends after calls, the duration bounds it
+	Limits     Quota    `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
+	Hop        string   `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
+	Processors string   `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
 
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
 }
@@ -224,6 +231,9 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Hop != "" {
 		s.Hop = o.Hop
 	}
+	if o.Processors != "" {
+		s.Processors = o.Processors
+	}
 	return s.withLoad(o)
 }
 
@@ -312,6 +322,9 @@ func (s Settings) check() (field, msg string) {
 	}
 	if s.Order != Shuffled && s.Order != Fixed {
 		return "order", fmt.Sprintf("order is %q; expected shuffled or fixed", s.Order)
+	}
+	if s.Processors != "" && s.Processors != Held && s.Processors != Any {
+		return "processors", fmt.Sprintf("processors is %q; expected held or any", s.Processors)
 	}
 	if len(s.Concurrency) == 0 {
 		return "concurrency", "concurrency is empty; expected at least one number of VUs"

@@ -56,7 +56,8 @@ type Method struct {
 	Processes   string           `json:"processes"` // separate | in-process
 	Hop         Hop              `json:"hop"`
 	Limits      Limits           `json:"limits"`
-	Replicates  int              `json:"replicates"` // rounds: every contender is started anew for each
+	Processors  string           `json:"processors,omitempty"` // held; absent: any that the system chose
+	Replicates  int              `json:"replicates"`           // rounds: every contender is started anew for each
 	Deviations  []plan.Deviation `json:"deviations"`
 }
 
@@ -259,7 +260,8 @@ type ServerCost struct {
 type Process struct {
 	Role       string `json:"role"` // client | server | backend
 	Threads    *int   `json:"threads"`
-	GOMAXPROCS *int   `json:"gomaxprocs"` // null for a process that is not Go
+	GOMAXPROCS *int   `json:"gomaxprocs"`           // null for a process that is not Go
+	Processors []int  `json:"processors,omitempty"` // those that it was held to; absent: any
 }
 
 // WireBytes is what one operation puts on its connection.

@@ -1,0 +1,57 @@
+package suite
+
+import (
+	"errors"
+	"slices"
+
+	"toll/contender/place"
+	"toll/lab/plan"
+)
+
+// A holding is the processors that a run is held to now.
+type holding struct {
+	place.Placement              // empty sets: any
+	usable          place.Set    // before anything was held; read once
+	let             func() error // lets this process go again; nil when it is not held
+}
+
+// hold holds this process to its processors for a setting, and has the house's next contenders held to theirs, where the plan
+// wants it. Where the system can't, nothing is held, and the document says that what ran is not what was claimed.
+func (h *house) hold(callers int) {
+	if h.plan.Settings.Processors != plan.Held {
+		return
+	}
+	if h.held.usable == nil {
+		usable, err := place.Usable()
+		if err != nil {
+			return
+		}
+		h.held.usable = usable
+	}
+	want := place.Held(h.held.usable, callers)
+	if h.held.let != nil && slices.Equal(want.Client, h.held.Client) {
+		h.held.Placement = want
+		return
+	}
+	if h.release() != nil {
+		return
+	}
+	let, err := place.Hold(want.Client)
+	if err != nil {
+		return
+	}
+	h.held.Placement, h.held.let = want, let
+}
+
+// release lets this process run on any processor again.
+func (h *house) release() error {
+	if h.held.let == nil {
+		return nil
+	}
+	let := h.held.let
+	h.held.let, h.held.Placement = nil, place.Placement{}
+	if err := let(); err != nil {
+		return errors.Join(errors.New("letting this process run on any processor again"), err)
+	}
+	return nil
+}
