@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"toll/contender/owner"
 	"toll/system/receipt"
 )
 
@@ -95,7 +96,7 @@ func (c *receiptCrashtestCmd) kills(ctx context.Context, s *streams) (*receipt.C
 	dir := c.Dir
 	if dir == "" {
 		var err error
-		if dir, err = os.MkdirTemp("", "toll-crash-"); err != nil {
+		if dir, err = owner.Folder("toll-crash-"); err != nil {
 			return nil, err
 		}
 		defer os.RemoveAll(dir)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toll/contender"
+	"toll/contender/owner"
 	"toll/lab/result"
 	"toll/report"
 	"toll/suite"
@@ -89,7 +90,7 @@ func checkOut(ctx context.Context, ref string) (*versus, error) {
 	if err != nil {
 		return nil, usage("--vs-commit %s: no such commit in %s", ref, filepath.Base(root))
 	}
-	tmp, err := os.MkdirTemp("", "toll-versus-")
+	tmp, err := owner.Folder("toll-versus-")
 	if err != nil {
 		return nil, exit(exitNotMeasured, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"toll/contender/owner"
 )
 
 // markName is the environment variable by which every process of a contender's tree is known, also one that has left its
@@ -46,7 +48,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 // launch runs the command and the goroutines that listen to it.
 func launch(ctx context.Context, s Spec) (*Process, error) {
 	p := &Process{
-		spec: s, mark: markName + "=" + rand.Text(),
+		spec: s, mark: markName + "=" + string(owner.Self()) + "-" + rand.Text(),
 		done: make(chan struct{}), turn: make(chan struct{}, 1),
 		words: tail{copy: s.Stderr},
 	}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"toll/contender"
+	"toll/contender/owner"
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
@@ -59,7 +59,7 @@ func Among(all []contender.Manifest, name string) (plan.Plan, *Opener, error) {
 	default:
 		return p, nil, fmt.Errorf("%s: driver %q is not one of %s", all[0].Name, all[0].Driver, strings.Join(drivers(), ", "))
 	}
-	dir, err := os.MkdirTemp("", "toll-")
+	dir, err := owner.Folder(contender.FolderPrefix)
 	if err != nil {
 		return p, nil, fmt.Errorf("a folder for fixtures: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"toll/contender"
+	"toll/contender/owner"
 	"toll/driver"
 	"toll/lab/plan"
 	"toll/lab/result"
@@ -86,7 +88,7 @@ func Load(ctx context.Context, cfg LoadConfig, settings plan.Settings) (plan.Pla
 	if len(cfg.Steps) > 0 {
 		p.Cases[0] = caseSession
 	}
-	dir, err := os.MkdirTemp("", "toll-")
+	dir, err := owner.Folder(contender.FolderPrefix)
 	if err != nil {
 		return p, nil, nil, fmt.Errorf("a folder for sockets: %w", err)
 	}

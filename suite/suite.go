@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"toll/contender"
+	"toll/contender/owner"
 	"toll/lab"
 	"toll/lab/plan"
 	"toll/lab/result"
@@ -137,7 +138,7 @@ func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests 
 	if b.Name != "bus" && g.Target+g.Fault != "" {
 		return nil, fmt.Errorf("benchmark %s: a target or faults are for the benchmark bus only", b.Name)
 	}
-	dir, err := os.MkdirTemp("", "toll-")
+	dir, err := owner.Folder(contender.FolderPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("a folder for sockets: %w", err)
 	}

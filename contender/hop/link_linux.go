@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"toll/contender/owner"
 )
 
 // A Link is a namespace and the way to it.
@@ -133,6 +135,9 @@ func (l *Link) netem(wired func() error, outside, inside *netlink.Handle) bool {
 // address gives both ends their addresses and raises them.
 func (l *Link) address(outside, inside *netlink.Handle, subnet net.IP) error {
 	ends := [2]net.IP{{subnet[0], subnet[1], subnet[2], subnet[3] + 1}, {subnet[0], subnet[1], subnet[2], subnet[3] + 2}}
+	if err := outside.LinkSetAlias(l.devices[0], aliasPrefix+string(owner.Self())); err != nil {
+		return fmt.Errorf("marking %s as ours: %w", l.devices[0].Attrs().Name, err)
+	}
 	for i, h := range []*netlink.Handle{outside, inside} {
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: ends[i], Mask: net.CIDRMask(30, 32)}}
 		if err := h.AddrAdd(l.devices[i], a); err != nil {

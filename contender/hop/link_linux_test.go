@@ -9,9 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"toll/contender/owner"
 )
 
 // act makes the test binary play a part when it is in the environment.
@@ -213,5 +218,38 @@ func TestLoopbackIsNoLink(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.Context(), Hop{Kind: Loopback}, nil); err == nil || err.Error() != "loopback is no link" {
 		t.Error(err)
+	}
+}
+
+func TestOnlyDevicesOfRunsThatAreGoneAreRemoved(t *testing.T) {
+	t.Parallel()
+	self := string(owner.Self())
+	gone := self[:strings.LastIndexByte(self, '-')] + "-1"
+	there := map[string]string{"tollcleangone": aliasPrefix + gone, "tollcleanlive": aliasPrefix + self, "tollcleannone": "", "othercleangone": aliasPrefix + gone}
+	for name, alias := range there {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = name
+		d := &netlink.Ifb{LinkAttrs: attrs}
+		if err := netlink.LinkAdd(d); err != nil {
+			if os.Getenv("TOLL_RUN_ALL") != "" {
+				t.Fatal(err)
+			}
+			t.Skip(err)
+		}
+		defer netlink.LinkDel(d)
+		if alias != "" {
+			if err := netlink.LinkSetAlias(d, alias); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	found := Clean()
+	if !slices.Contains(found, owner.Found{What: "device", Name: "tollcleangone"}) {
+		t.Errorf("removed: %v", found)
+	}
+	for name := range there {
+		if _, err := netlink.LinkByName(name); (err == nil) != (name != "tollcleangone") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"toll/contender/owner"
 )
 
 // A rung is one mechanism at work on one tree.
@@ -103,4 +105,4 @@ func (g *Group) Close() error {
 const prefix = "toll-"
 
 // groupName is one that no other group has, and names the process whose it is.
-func groupName() string { return fmt.Sprintf("%s%d-%s", prefix, os.Getpid(), rand.Text()[:8]) }
+func groupName() string { return fmt.Sprintf("%s%s-%s", prefix, owner.Self(), rand.Text()[:8]) }
