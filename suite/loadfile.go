@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,9 @@ func LoadFile(file string, cfg *LoadConfig, settings *plan.Settings) ([]string, 
 		return nil, bad("$.steps", "%v", err)
 	}
 	*settings = fileSettings(*settings, f.Settings, len(f.Targets))
+	if all := !slices.ContainsFunc(f.Targets, func(t fileTarget) bool { return t.Command == "" }); all && len(f.Targets) > 1 && settings.Processors == "" {
+		settings.Processors = plan.Held // as --vs-cmd has it
+	}
 	if field, msg := settings.Check(); msg != "" {
 		return nil, bad("$."+field, "%s", msg)
 	}

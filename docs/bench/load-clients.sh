@@ -2,17 +2,25 @@
 # What does a load client cost? nginx on one pinned core, each client on another, 50 connections, in interleaved blocks.
 # Installs nginx and wrk from Debian and hey and vegeta by the Go proxy; needs root, two cores and a quiet machine.
 #   BLOCKS=20 SECONDS_EACH=2 bash docs/bench/load-clients.sh
+# CLIENTS names some of toll, toll-raw, wrk, hey and vegeta; the first that is there of wrk and toll is what the others are
+# divided by. TOOLS is a folder to keep the clients in; with PREPARE=1 they are only installed there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 blocks=${BLOCKS:-20} each=${SECONDS_EACH:-2} conns=50 port=${PORT:-18081}
+clients=${CLIENTS:-toll toll-raw wrk hey vegeta}
 dir=$(mktemp -d)
+tools=${TOOLS:-$dir}
+mkdir -p "$tools"
+tools=$(cd "$tools" && pwd)
 trap '[ -f "$dir/pid" ] && kill "$(cat "$dir/pid")"; rm -rf "$dir"' EXIT
 
 command -v nginx >/dev/null && command -v wrk >/dev/null ||
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light wrk >/dev/null; }
-go build -o "$dir/toll" ./cmd/toll
-GOBIN=$dir go install github.com/rakyll/hey@v0.1.4
-GOBIN=$dir go install github.com/tsenart/vegeta/v12@v12.13.0
+[ -n "${TOOLS:-}" ] && [ -x "$tools/toll" ] && [ -z "${PREPARE:-}" ] || go build -o "$tools/toll" ./cmd/toll
+[ -x "$tools/hey" ] || GOBIN=$tools go install github.com/rakyll/hey@v0.1.4
+[ -x "$tools/vegeta" ] || GOBIN=$tools go install github.com/tsenart/vegeta/v12@v12.13.0
+[ -x "$tools/loadclients" ] || go build -o "$tools/loadclients" ./docs/bench/loadclients
+[ -z "${PREPARE:-}" ] || exit 0
 
 cat >"$dir/nginx.conf" <<CONF
 worker_processes 1; daemon on; pid $dir/pid; error_log $dir/error.log;
@@ -43,18 +51,18 @@ import json; d=json.load(open('$dir/out')); r=[r for r in d['rows'] if r['role']
 
 run() {
   case $1 in
-    toll) measure toll "$dir/toll" load "$url" -c $conns -d "${each}s" --warmup 0s --no-null --json ;;
-    toll-raw) measure toll-raw "$dir/toll" load "$url" -c $conns -d "${each}s" --warmup 0s --no-null --json --client raw ;;
+    toll) measure toll "$tools/toll" load "$url" -c $conns -d "${each}s" --warmup 0s --no-null --json ;;
+    toll-raw) measure toll-raw "$tools/toll" load "$url" -c $conns -d "${each}s" --warmup 0s --no-null --json --client raw ;;
     wrk) measure wrk wrk -t1 -c$conns -d"${each}s" --latency "$url" ;;
-    hey) measure hey "$dir/hey" -c $conns -z "${each}s" "$url" ;;
-    vegeta) measure vegeta bash -c "echo 'GET $url' | '$dir/vegeta' attack -rate=0 -max-workers=$conns -workers=$conns -duration=${each}s | '$dir/vegeta' report" ;;
+    hey) measure hey "$tools/hey" -c $conns -z "${each}s" "$url" ;;
+    vegeta) measure vegeta bash -c "echo 'GET $url' | '$tools/vegeta' attack -rate=0 -max-workers=$conns -workers=$conns -duration=${each}s | '$tools/vegeta' report" ;;
   esac
 }
 
 for block in $(seq "$blocks"); do
-  for client in $(shuf -e toll toll-raw wrk hey vegeta --random-source=<(yes "$block")); do
+  for client in $(shuf -e $clients --random-source=<(yes "$block")); do
     echo "$block $(run "$client")"
   done
 done >"$dir/blocks"
 
-go run ./docs/bench/loadclients <"$dir/blocks"
+"$tools/loadclients" <"$dir/blocks"

@@ -1,5 +1,5 @@
 // Command loadclients reduces the blocks of docs/bench/load-clients.sh to a table: each client's rate and CPU per request
-// divided by wrk's in the same block.
+// divided in the same block by those of wrk, or of toll where wrk did not run.
 package main
 
 import (
@@ -42,13 +42,17 @@ func table(w io.Writer, r io.Reader) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	fmt.Fprintf(w, "| client | requests/s | ratio to wrk (95 %%) | CPU-s per 100k | ratio to wrk (95 %%) |\n|---|--:|---|--:|---|\n")
+	base := "wrk"
+	if all[base] == nil {
+		base = "toll"
+	}
+	fmt.Fprintf(w, "| client | requests/s | ratio to %[1]s (95 %%) | CPU-s per 100k | ratio to %[1]s (95 %%) |\n|---|--:|---|--:|---|\n", base)
 	for _, name := range names {
 		rate := func(x run) float64 { return x.calls / x.seconds }
 		cpu := func(x run) float64 { return x.cpu / x.calls * 1e5 }
-		fmt.Fprintf(w, "| %s | %s | %s |\n", name, column(all[name], all["wrk"], "%.0f", rate), column(all[name], all["wrk"], "%.2f", cpu))
+		fmt.Fprintf(w, "| %s | %s | %s |\n", name, column(all[name], all[base], "%.0f", rate), column(all[name], all[base], "%.2f", cpu))
 	}
-	fmt.Fprintf(w, "\n%d interleaved blocks; median, and the Hodges–Lehmann ratio with its Wilcoxon interval.\n", len(all["wrk"]))
+	fmt.Fprintf(w, "\n%d interleaved blocks; median, and the Hodges–Lehmann ratio with its Wilcoxon interval.\n", len(all[base]))
 	return nil
 }
 
