@@ -140,6 +140,8 @@ func site() {
 		case how == "flaky" && n%10 < 3:
 			http.Error(w, "no", http.StatusInternalServerError)
 			return
+		case how == "dies" && n > 40:
+			os.Exit(1)
 		case how == "never":
 			<-r.Context().Done()
 			return

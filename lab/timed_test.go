@@ -223,3 +223,38 @@ func TestTheSameThingTwiceIsRarelyADifference(t *testing.T) {
 		}
 	})
 }
+
+// Ten calls have no p99: it is absent, with its reason on the screen, and never a zero. What is there is by nearest rank, and
+// the largest is the largest (rakyll/hey#120). A threshold on a quantile that is not there is not met.
+func TestTenCallsHaveNoTailQuantileAndNoZeroInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := -1 // the warm-up's is the first
+		growing := target{"site", "", func(*rand.Rand, time.Duration) (time.Duration, error) {
+			calls++
+			return time.Duration(calls) * time.Millisecond, nil
+		}}
+		s := plan.Settings{Concurrency: []int{1}, Duration: plan.Duration(time.Hour), CallsOnly: true}
+		p := loadPlan(s, "site")
+		p.Settings.Calls = 10
+		p.Thresholds = plan.Thresholds{"p50 <= 5ms", "max <= 10ms", "p99 < 1h", "p95 < 1h"}
+		d := runLoad(t, p, targets{growing})
+		r := d.Rows[0]
+		if r.OK != 10 || r.Latency == nil {
+			t.Fatalf("%d ok, %+v", r.OK, r.Latency)
+		}
+		l := r.Latency
+		if l.P90 != nil || l.P95 != nil || l.P99 != nil || l.P999 != nil {
+			t.Errorf("tail quantiles of ten calls: %v %v %v %v", l.P90, l.P95, l.P99, l.P999)
+		}
+		near := func(got, want float64) bool { return got > want*.998 && got < want*1.002 }
+		if !near(l.P50, 5000) || !near(l.Max, 10_000) || !near(l.Min, 1000) || !near(l.Mean, 5500) {
+			t.Errorf("min %v, mean %v, p50 %v, max %v µs; want 1000, 5500, 5000, 10000", l.Min, l.Mean, l.P50, l.Max)
+		}
+		want := []bool{true, true, false, false}
+		for i, th := range d.Thresholds {
+			if th.Passed != want[i] {
+				t.Errorf("%s: passed %v", th.Expr, th.Passed)
+			}
+		}
+	})
+}

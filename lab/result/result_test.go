@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -195,3 +196,45 @@ func TestAHugeFileIsRefusedUnread(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// All that a screen can show is in the file: reports see nothing but a Document, and every field of one, however deep, has a
+// name in the JSON that is its own (grafana/k6#4803, #4872).
+func TestEveryFieldOfADocumentIsInItsJSON(t *testing.T) {
+	t.Parallel()
+	seen := make(map[reflect.Type]bool)
+	fields := 0
+	var walk func(path string, x reflect.Type)
+	walk = func(path string, x reflect.Type) {
+		for x.Kind() == reflect.Pointer || x.Kind() == reflect.Slice || x.Kind() == reflect.Map {
+			x = x.Elem()
+		}
+		if x.Kind() != reflect.Struct || seen[x] || x == reflect.TypeFor[time.Time]() {
+			return
+		}
+		seen[x] = true
+		names := make(map[string]bool)
+		for f := range x.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case !f.IsExported():
+				t.Errorf("%s.%s is not exported, so the file can't hold it", path, f.Name)
+			case f.Anonymous && name == "":
+				// Its fields are those of the struct that it is in.
+			case name == "-" && onlyOfAPlanFile[f.Name]:
+				continue
+			case name == "-" || name == "" || names[name]:
+				t.Errorf("%s.%s has the name %q in JSON", path, f.Name, name)
+			}
+			names[name] = true
+			fields++
+			walk(path+"."+f.Name, f.Type)
+		}
+	}
+	walk("Document", reflect.TypeFor[result.Document]())
+	if fields < 200 {
+		t.Errorf("only %d fields were looked at", fields)
+	}
+}
+
+// onlyOfAPlanFile are the fields of a plan that change it before it runs: what ran is in the settings.
+var onlyOfAPlanFile = map[string]bool{"Full": true}
