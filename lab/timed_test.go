@@ -236,7 +236,7 @@ func TestTenCallsHaveNoTailQuantileAndNoZeroInItsPlace(t *testing.T) {
 		s := plan.Settings{Concurrency: []int{1}, Duration: plan.Duration(time.Hour), CallsOnly: true}
 		p := loadPlan(s, "site")
 		p.Settings.Calls = 10
-		p.Thresholds = plan.Thresholds{"p50 <= 5ms", "max <= 10ms", "p99 < 1h", "p95 < 1h"}
+		p.Thresholds = plan.Thresholds{"p50 <= 5.1ms", "max <= 10ms", "p99 < 1h", "p95 < 1h"}
 		d := runLoad(t, p, targets{growing})
 		r := d.Rows[0]
 		if r.OK != 10 || r.Latency == nil {
