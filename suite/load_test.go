@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -269,5 +270,32 @@ thresholds: {http_req_failed: ['rate<0.05']}
 		if _, _, _, err := read(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n got  %v\n want %s", text, err, want)
 		}
+	}
+}
+
+// A target that fails now and then is measured, also when it is the first call before the run that fails; one that always does
+// is not.
+func TestAFlakyTargetIsMeasuredAndABrokenOneIsNot(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := calls.Add(1); n%10 < 3 || r.URL.Path == "/broken" {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		io.WriteString(w, `{"ok":true}`)
+	}))
+	defer srv.Close()
+	d, err := runLoad(t, suite.LoadConfig{Targets: []suite.LoadTarget{{Name: "site", URL: srv.URL + "/"}}}, settings(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := d.Rows[0]; r.OK < 690 || r.OK > 710 || r.Failed["status"] != 1000-r.OK || r.Failing == nil {
+		t.Errorf("%d ok, failed %v", r.OK, r.Failed)
+	}
+	calls.Store(0)
+	_, err = runLoad(t, suite.LoadConfig{Targets: []suite.LoadTarget{{Name: "site", URL: srv.URL + "/broken"}}}, settings(10))
+	if !errors.Is(err, suite.ErrTarget) || calls.Load() != 20 {
+		t.Errorf("after %d calls: %v", calls.Load(), err)
 	}
 }

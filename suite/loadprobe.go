@@ -9,6 +9,7 @@ import (
 	"toll/contender"
 	"toll/driver"
 	"toll/lab/load"
+	"toll/lab/record"
 	"toll/lab/result"
 )
 
@@ -57,7 +58,7 @@ func (l *loader) probe(ctx context.Context, name string, h *driver.HTTP, first b
 	}
 	var bodies [2][]byte
 	for i := range bodies {
-		r, err := h.Once(ctx)
+		r, err := l.good(ctx, name, h)
 		if err != nil {
 			return fmt.Errorf("%s: %w: %w", name, ErrTarget, err)
 		}
@@ -79,6 +80,26 @@ func (l *loader) probe(ctx context.Context, name string, h *driver.HTTP, first b
 		l.seen = append(l.seen, "the targets' bodies differ: give --assert-json, or only the status is checked")
 	}
 	return nil
+}
+
+// probeTries is how often a target that answers, but not as expected, is asked again: one that fails now and then is measured,
+// one that always does is not.
+const probeTries = 20
+
+// good calls a target until it answers as expected.
+func (l *loader) good(ctx context.Context, name string, h *driver.HTTP) (driver.Reply, error) {
+	for try := 1; ; try++ {
+		r, err := h.Once(ctx)
+		switch kind := record.KindOf(err); {
+		case err == nil:
+			if try > 1 {
+				l.seen = append(l.seen, fmt.Sprintf("%s: before the run, %d of %d calls were not answered as expected", name, try-1, try))
+			}
+			return r, nil
+		case try == probeTries || kind != record.Status && kind != record.WrongContent:
+			return r, err
+		}
+	}
 }
 
 // measureRTT times a few connects: a handshake is one round trip.
