@@ -1,11 +1,13 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,20 +125,30 @@ func (d *doctor) pacer() error {
 		return err
 	}
 	defer c.Close()
-	out, err := c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(1000, time.Second), Wait: p.Wait})
-	if err != nil {
-		return err
-	}
-	d.lateness("pacer, goroutines", out)
-	return nil
+	return d.lateness("pacer, goroutines", c, p.Wait)
 }
 
+// pacerTries is how often a pacer is tried. The middle one counts: a pause of the whole machine spoils one or another.
+const pacerTries = 3
+
 // lateness holds dispatch lateness to 200 µs at p99 on a quiet machine.
-func (d *doctor) lateness(about string, out load.Outcome) {
+func (d *doctor) lateness(about string, c load.Crowd, wait load.Wait) error {
+	var all []load.Outcome
+	for range pacerTries {
+		out, err := c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(1000, time.Second), Wait: wait})
+		if err != nil {
+			return err
+		}
+		all = append(all, out)
+	}
+	p99 := func(o load.Outcome) time.Duration { return time.Duration(o.Shard().Late.Quantile(.99)) }
+	slices.SortFunc(all, func(a, b load.Outcome) int { return cmp.Compare(p99(a), p99(b)) })
+	out := all[len(all)/2]
 	h := &out.Shard().Late
-	p50, p99 := time.Duration(h.Quantile(.5)), time.Duration(h.Quantile(.99))
-	d.judge(about, p99 < 200*time.Microsecond, "at 1,000 calls a second each is sent %v late at p50, %v at p99, %v at most; %d catch-up bursts",
-		round(p50), round(p99), round(time.Duration(h.Max())), out.Bursts)
+	d.judge(about, p99(out) < 200*time.Microsecond,
+		"at 1,000 calls a second each is sent %v late at p50, %v at p99, %v at most; %d catch-up bursts (the middle one of %d seconds; p99 %v to %v)",
+		round(time.Duration(h.Quantile(.5))), round(p99(out)), round(time.Duration(h.Max())), out.Bursts, len(all), round(p99(all[0])), round(p99(all[len(all)-1])))
+	return nil
 }
 
 func round(t time.Duration) time.Duration {
@@ -186,13 +198,10 @@ func (d *doctor) client() (err error) {
 	n := max(s.Latency.Count(), 1)
 	d.fact("client", fmt.Sprintf("10 callers on a target that does nothing: %.0f calls a second, p50 %v, %.2f s client CPU per 100k calls",
 		float64(n)/out.Elapsed.Seconds(), round(time.Duration(s.Latency.Quantile(.5))), cpu.Seconds()/float64(n)*1e5))
-	if out, err = c.Run(d.ctx, load.Load{Open: true, Stages: plan.Hold(1000, time.Second)}); err != nil {
-		return err
+	if !driver.LoopWorks {
+		return nil
 	}
-	if driver.LoopWorks {
-		d.lateness("pacer, event loop", out)
-	}
-	return nil
+	return d.lateness("pacer, event loop", c, nil)
 }
 
 // stall freezes a target for a second under an open load: every call that was due then has to show it.

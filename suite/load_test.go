@@ -299,3 +299,25 @@ func TestAFlakyTargetIsMeasuredAndABrokenOneIsNot(t *testing.T) {
 		t.Errorf("after %d calls: %v", calls.Load(), err)
 	}
 }
+
+// Two targets whose bodies differ can be compared; that their content is not looked at is said.
+func TestTargetsWithBodiesOfTheirOwnAreCompared(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	for _, body := range []string{"one", "another"} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		defer srv.Close()
+		urls = append(urls, srv.URL+"/")
+	}
+	s := settings(20)
+	s.Blocks = 6
+	d, err := runLoad(t, suite.LoadConfig{Targets: []suite.LoadTarget{{Name: "a", URL: urls[0]}, {Name: "b", URL: urls[1]}}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range d.Rows {
+		if r.OK != r.Ops || r.Verified != 0 {
+			t.Errorf("%s: %d of %d ok, %d verified", r.Contender.Name, r.OK, r.Ops, r.Verified)
+		}
+	}
+}

@@ -56,6 +56,7 @@ func (l *loader) probe(ctx context.Context, name string, h *driver.HTTP, first b
 		l.nullDoc = nullReply([]byte("{}"))
 		return nil
 	}
+	h.Expect.Body = nil // that of the first target, which this one need not share
 	var bodies [2][]byte
 	for i := range bodies {
 		r, err := l.good(ctx, name, h)
