@@ -17,7 +17,7 @@ type doctorCmd struct {
 
 // Help shows how it is used.
 func (doctorCmd) Help() string {
-	return `Takes about half a minute: clocks and timers, the client's own cost, a known delay, a freeze of one second, limits, and comparisons of a server with another of its kind. The last line says which difference is too small to be shown here today.
+	return `Takes about half a minute, at most one: clocks and timers, the client's own cost, a known delay, a freeze of one second, limits, and comparisons of a server with another of its kind. The last line says which difference is too small to be shown here today.
 
   toll doctor
   toll doctor --clean
