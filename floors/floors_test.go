@@ -44,7 +44,7 @@ var table = []floor{
 	{"lab/record", nil},
 	{"lab/plan", nil},
 	{"lab/stats", nil},
-	{"system", []string{"system/...", "wire/engine", "wire/envelope"}},
+	{"system", []string{"system/...", "wire/curve", "wire/engine", "wire/envelope"}},
 	{"system/...", []string{"wire/..."}},
 	{"wire/mux", nil},
 	{"wire/...", []string{"wire/mux"}},
