@@ -2,12 +2,11 @@ package mls
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"slices"
 )
 
 // An ownUpdate is the private key of an Update of ours that nobody has committed yet.
-type ownUpdate struct{ key *ecdh.PrivateKey }
+type ownUpdate struct{ key *privateKey }
 
 // A Staged is a commit that is checked and not in force: Group.Accept makes it so.
 type Staged struct {
@@ -54,7 +53,7 @@ func (g *Group) commit(o CommitOptions, why purpose) (*Staged, error) {
 	if err := g.Active(); err != nil {
 		return nil, err
 	}
-	d := &draft{s: g.s, config: &g.config, e: g.epoch, sender: Sender{SenderMember, g.epoch.self}, o: o, why: why, psk: g.psk, init: g.epoch.secrets.init}
+	d := &draft{s: g.s, config: &g.config, e: g.epoch, sender: Sender{SenderMember, g.epoch.self}, o: o, why: why, psk: g.psk, ring: &g.ring, init: g.epoch.secrets.init}
 	if !o.SkipPending {
 		d.list = selectProposals(g.proposals, g.epoch.self)
 	}
@@ -84,7 +83,8 @@ type draft struct {
 	o      CommitOptions
 	why    purpose
 	psk    func(*PSKID) ([]byte, error)
-	init   []byte // the init secret that the new epoch starts from
+	ring   *keyring // nil for one who is outside
+	init   []byte   // the init secret that the new epoch starts from
 
 	self uint32
 	ch   *change
@@ -96,6 +96,7 @@ type draft struct {
 // stage makes the commit, the new epoch and the welcome.
 func (d *draft) stage() (*Staged, error) {
 	c := d.config.checker()
+	c.docket.ring = d.ring
 	var err error
 	if d.ch, err = d.e.apply(c, d.list, d.sender, d.why); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package mls
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"fmt"
 	"time"
 )
@@ -127,14 +126,14 @@ func (c *Config) leaf() *LeafNode {
 }
 
 // packageLeaf makes a signed leaf node as it stands in a key package.
-func (c *Config) packageLeaf() (*LeafNode, *ecdh.PrivateKey, error) {
+func (c *Config) packageLeaf() (*LeafNode, *privateKey, error) {
 	s := c.Identity.suite
 	key, err := s.generateKeyPair()
 	if err != nil {
 		return nil, nil, err
 	}
 	l := c.leaf()
-	l.Source, l.EncryptionKey = FromKeyPackage, key.PublicKey().Bytes()
+	l.Source, l.EncryptionKey = FromKeyPackage, key.public
 	lifetime := c.Lifetime
 	if lifetime == 0 {
 		lifetime = DefaultLifetime
@@ -148,8 +147,8 @@ func (c *Config) packageLeaf() (*LeafNode, *ecdh.PrivateKey, error) {
 // A Bundle is a key package with its private keys. It is for one welcome.
 type Bundle struct {
 	Package *KeyPackage
-	init    *ecdh.PrivateKey
-	leaf    *ecdh.PrivateKey
+	init    *privateKey
+	leaf    *privateKey
 }
 
 // NewKeyPackage makes a key package to be published.
@@ -166,7 +165,7 @@ func (c Config) NewKeyPackage(extensions ...Extension) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key package: %w", err)
 	}
-	k := &KeyPackage{version: versionMLS10, Suite: s.id, InitKey: init.PublicKey().Bytes(), Leaf: leaf, Extensions: extensions}
+	k := &KeyPackage{version: versionMLS10, Suite: s.id, InitKey: init.public, Leaf: leaf, Extensions: extensions}
 	if k.Signature, err = s.sign(c.Identity.signer, "KeyPackageTBS", k.appendTBS(nil)); err != nil {
 		return nil, fmt.Errorf("make a key package: %w", err)
 	}
@@ -190,7 +189,7 @@ func ParseBundle(keyPackage, initKey, leafKey []byte) (*Bundle, error) {
 	if b.leaf, err = s.privateKey(leafKey); err != nil {
 		return nil, refuseFor(ErrKey, err, "the leaf's encryption key")
 	}
-	if !bytes.Equal(b.init.PublicKey().Bytes(), k.InitKey) || !bytes.Equal(b.leaf.PublicKey().Bytes(), k.Leaf.EncryptionKey) {
+	if !bytes.Equal(b.init.public, k.InitKey) || !bytes.Equal(b.leaf.public, k.Leaf.EncryptionKey) {
 		return nil, refuse(ErrKeyPackage, "its private keys belong to another")
 	}
 	return b, nil

@@ -23,10 +23,33 @@ func newClient(t testing.TB, id Suite, name string) *client {
 	return &client{name: name, config: Config{Identity: identity, Now: testTime}}
 }
 
+// seams lists those of this binary. A group of the tests has members on all of them.
+func seams() []Seam {
+	out := []Seam{FastCurves, StandardCurves}
+	if _, ok := voiCurves(); ok {
+		out = append(out, VoiCurves)
+	}
+	return out
+}
+
+// onSeams returns a suite on each of them; of what is not curve25519 there is one.
+func onSeams(t testing.TB, id Suite) (out []*suite) {
+	for _, seam := range seams() {
+		s := must(suiteOf(id))(t)
+		if !s.ed {
+			return []*suite{s}
+		}
+		s.fast = must(curvesOf(seam))(t)
+		out = append(out, s)
+	}
+	return out
+}
+
 func newClients(t testing.TB, id Suite, n int) []*client {
 	out := make([]*client, n)
 	for i := range out {
 		out[i] = newClient(t, id, fmt.Sprintf("member %d", i))
+		out[i].config.Identity = must(out[i].config.Identity.Use(seams()[i%len(seams())]))(t)
 	}
 	return out
 }

@@ -104,32 +104,38 @@ func hpkeOf(id Suite) (hpke.KEM, hpke.KDF, hpke.AEAD) {
 	return hpke.DHKEM(ecdh.X25519()), hpke.HKDFSHA256(), hpke.AES128GCM()
 }
 
-// FuzzHPKE compares our HPKE with the standard library's, both ways, for every suite.
+func hashed(s *suite, info []byte) *hpkeInfo {
+	h := s.hpkeInfo(info)
+	return &h
+}
+
+// FuzzHPKE compares our HPKE with the standard library's, both ways, for every suite and seam.
 func FuzzHPKE(f *testing.F) {
 	f.Add([]byte("input key material of some length"), []byte("info"), []byte("plaintext"))
 	f.Add([]byte{}, []byte{}, []byte{})
 	f.Add([]byte{1}, bytes.Repeat([]byte{2}, 700), bytes.Repeat([]byte{3}, 5000))
 	f.Fuzz(func(t *testing.T, ikm, info, plain []byte) {
 		for _, id := range Suites() {
-			s := must(suiteOf(id))(t)
-			kem, kdf, aead := hpkeOf(id)
-			ours, theirs := must(s.deriveKeyPair(ikm))(t), must(kem.DeriveKeyPair(ikm))(t)
-			if !bytes.Equal(ours.PublicKey().Bytes(), theirs.PublicKey().Bytes()) {
-				t.Fatalf("suite %d: DeriveKeyPair(%x) differs", id, ikm)
-			}
-			ct := must(s.seal(ours.PublicKey(), info, plain))(t)
-			got := must(hpke.Open(theirs, kdf, aead, info, append(bytes.Clone(ct.KEMOutput), ct.Data...)))(t)
-			sealed := must(hpke.Seal(theirs.PublicKey(), kdf, aead, info, plain))(t)
-			n := len(ct.KEMOutput)
-			back := must(s.open(ours, info, Ciphertext{sealed[:n], sealed[n:]}))(t)
-			if !bytes.Equal(got, plain) || !bytes.Equal(back, plain) {
-				t.Errorf("suite %d: %x is opened as %x there and %x here", id, plain, got, back)
-			}
-			enc, c, err := s.setupSender(ours.PublicKey(), info)
-			check(t, err)
-			there := must(hpke.NewRecipient(enc, theirs, kdf, aead, info))(t)
-			if !bytes.Equal(s.export(&c, externalLabel), must(there.Export(externalLabel, s.nh))(t)) {
-				t.Errorf("suite %d: another exported secret", id)
+			for _, s := range onSeams(t, id) {
+				kem, kdf, aead := hpkeOf(id)
+				ours, theirs := must(s.deriveKeyPair(ikm))(t), must(kem.DeriveKeyPair(ikm))(t)
+				if !bytes.Equal(ours.public, theirs.PublicKey().Bytes()) {
+					t.Fatalf("suite %d: DeriveKeyPair(%x) differs", id, ikm)
+				}
+				ct := must(s.seal(nil, must(s.publicKey(ours.public))(t), hashed(s, info), plain))(t)
+				got := must(hpke.Open(theirs, kdf, aead, info, append(bytes.Clone(ct.KEMOutput), ct.Data...)))(t)
+				sealed := must(hpke.Seal(theirs.PublicKey(), kdf, aead, info, plain))(t)
+				n := len(ct.KEMOutput)
+				back := must(s.open(ours, info, Ciphertext{sealed[:n], sealed[n:]}))(t)
+				if !bytes.Equal(got, plain) || !bytes.Equal(back, plain) {
+					t.Errorf("suite %d: %x is opened as %x there and %x here", id, plain, got, back)
+				}
+				var c hpkeContext
+				enc := must(s.setupSender(&c, must(s.publicKey(ours.public))(t), hashed(s, info), true))(t)
+				there := must(hpke.NewRecipient(enc, theirs, kdf, aead, info))(t)
+				if !bytes.Equal(s.export(&c, externalLabel), must(there.Export(externalLabel, s.nh))(t)) {
+					t.Errorf("suite %d: another exported secret", id)
+				}
 			}
 		}
 	})

@@ -42,6 +42,7 @@ type Group struct {
 	updates   []ownUpdate
 	resumed   map[uint64][]byte // resumption PSKs by epoch
 	bench     workbench
+	ring      keyring // of members' signature keys
 	staged    *Staged // our own commit that is on its way
 	removed   bool
 	reinit    *ReInit // what follows, once a commit with it was accepted
@@ -122,6 +123,13 @@ func (g *Group) remember() {
 			delete(g.resumed, k)
 		}
 	}
+}
+
+// checker is the config's, with the signature keys that were met in this group.
+func (g *Group) checker() *checker {
+	c := g.config.checker()
+	c.docket.ring = &g.ring
+	return c
 }
 
 // ID returns the group's identifier.

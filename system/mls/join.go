@@ -151,10 +151,17 @@ func (g *groupInfo) checkedTree(c *checker, given []byte) (*tree, error) {
 	if from == nil {
 		return nil, refuse(ErrGroupInfo, "its signer, leaf %d, is no member", g.signer)
 	}
-	if err := c.s.verify(from.SignatureKey, "GroupInfoTBS", g.appendTBS(make([]byte, 0, len(data)+512)), g.signature); err != nil {
-		return nil, refuseFor(ErrGroupInfo, err, "its signature")
+	c.docket.collect(c.s)
+	err = c.docket.check(c.s, from.SignatureKey, "GroupInfoTBS", g.appendTBS(make([]byte, 0, len(data)+512)), g.signature, func(err error) error {
+		if err != nil {
+			return refuseFor(ErrGroupInfo, err, "its signature")
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.tree(t, &g.context)
 	}
-	return t, c.tree(t, &g.context)
+	return t, err
 }
 
 // enter builds the epoch that the welcome leads to.

@@ -104,8 +104,10 @@ func readKeyPackage(r *reader) *KeyPackage {
 
 // ref is the KeyPackageRef of §5.2.
 func (k *KeyPackage) ref(s *suite) []byte {
-	return s.refHash("MLS 1.0 KeyPackage Reference", k.append(nil))
+	return s.refHash(packageRef, k.append(nil))
 }
+
+const packageRef = "MLS 1.0 KeyPackage Reference"
 
 // Marshal encodes k as an MLSMessage.
 func (k *KeyPackage) Marshal() []byte {

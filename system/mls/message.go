@@ -113,7 +113,7 @@ func (g *Group) openPrivate(data []byte, m *privateMessage) (Event, error) {
 	if leaf == nil {
 		return Event{}, refuse(ErrSender, "leaf %d is blank", c.leaf)
 	}
-	if err := g.s.verifyContent(leaf.SignatureKey, g.bench.appendSigned(&a, context), a.auth.signature); err != nil {
+	if err := g.ring.verify(g.s, leaf.SignatureKey, g.bench.appendSigned(&a, context), a.auth.signature); err != nil {
 		return Event{}, refuseFor(ErrSignature, err, "of leaf %d", c.leaf)
 	}
 	if m.kind == ContentApplication {
@@ -159,7 +159,7 @@ func (g *Group) openPublic(m *publicMessage) (Event, error) {
 			return Event{}, refuse(ErrOwnMessage, "a handshake message of epoch %d", c.epoch)
 		}
 	}
-	if err := g.s.verify(key, labelFramed, a.appendTBS(make([]byte, 0, 512), g.epoch.encoded), m.auth.signature); err != nil {
+	if err := g.ring.verify(g.s, key, g.bench.appendSigned(a, g.epoch.encoded), m.auth.signature); err != nil {
 		return Event{}, refuseFor(ErrSignature, err, "of a message of a sender of type %d", c.sender.Type)
 	}
 	return g.handshake(a)

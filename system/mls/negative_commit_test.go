@@ -44,7 +44,7 @@ func onAuthenticated(edit func(st *stage, a *authenticated)) func(*stage, string
 }
 
 func commitMutations() []commitMutation {
-	key := func(st *stage) []byte { return must(st.s.generateKeyPair())(st.t).PublicKey().Bytes() }
+	key := func(st *stage) []byte { return must(st.s.generateKeyPair())(st.t).public }
 	return []commitMutation{
 		{"no path where one is needed", func(_ *stage, at string, v any) {
 			if at == "commit" {
@@ -160,11 +160,11 @@ func treeMutations() []treeMutation {
 	}
 	return []treeMutation{
 		{"parent's key", func(st *stage, t *tree) {
-			parent(t, 3, func(p *parentNode) { p.key = must(st.s.generateKeyPair())(st.t).PublicKey().Bytes() })
+			parent(t, 3, func(p *parentNode) { p.key = must(st.s.generateKeyPair())(st.t).public })
 		}, ErrParentHash},
 		{"parent's parent hash", func(_ *stage, t *tree) { parent(t, 1, func(p *parentNode) { p.parentHash = []byte("no") }) }, ErrParentHash},
 		{"a parent from nowhere", func(st *stage, t *tree) {
-			t.nodes[5].parent = &parentNode{key: must(st.s.generateKeyPair())(st.t).PublicKey().Bytes()}
+			t.nodes[5].parent = &parentNode{key: must(st.s.generateKeyPair())(st.t).public}
 		}, ErrParentHash},
 		{"an unmerged leaf that is blank", func(_ *stage, t *tree) { parent(t, 7, func(p *parentNode) { p.unmerged = []uint32{7} }) }, ErrTree},
 		{"an unmerged leaf that is elsewhere", func(_ *stage, t *tree) { parent(t, 1, func(p *parentNode) { p.unmerged = []uint32{2} }) }, ErrTree},
@@ -316,7 +316,7 @@ func TestBadWelcomesAreRefused(t *testing.T) {
 				plain = v.append(nil)
 			case *welcome:
 				to := must(st.s.publicKey(other.Package.InitKey))(t)
-				v.secrets[0] = encryptedSecrets{other.Package.ref(st.s), must(st.s.seal(to, encryptInfo("Welcome", v.info), plain))(t)}
+				v.secrets[0] = encryptedSecrets{other.Package.ref(st.s), must(st.s.seal(nil, to, hashed(st.s, encryptInfo("Welcome", v.info)), plain))(t)}
 			}
 		})
 		_, err := Join(st.stranger.config, staged.Welcome, other, JoinOptions{})
@@ -347,7 +347,7 @@ func TestBadProposalsAreRefusedWhenTheyCome(t *testing.T) {
 			st, _ := begin(t)
 			g := st.all[0].group
 			l := g.config.leaf()
-			l.Source, l.EncryptionKey = FromUpdate, must(st.s.generateKeyPair())(t).PublicKey().Bytes()
+			l.Source, l.EncryptionKey = FromUpdate, must(st.s.generateKeyPair())(t).public
 			edit(st, l)
 			if l.Signature == nil {
 				check(t, l.sign(st.s, g.config.Identity.signer, g.ID(), 0))

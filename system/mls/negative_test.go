@@ -2,7 +2,6 @@ package mls
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"slices"
@@ -233,7 +232,7 @@ func (st *stage) tryForge(bad *KeyPackage, name string) (*Staged, error) {
 	if name != "init key of small order" {
 		return st.forge(CommitOptions{Proposals: []Proposal{Add(bad)}}, nil), nil
 	}
-	good := must(st.s.generateKeyPair())(st.t).PublicKey().Bytes()
+	good := must(st.s.generateKeyPair())(st.t).public
 	sealed := *bad
 	sealed.InitKey = good
 	return st.forge(CommitOptions{Proposals: []Proposal{Add(&sealed)}}, func(at string, v any) {
@@ -255,33 +254,6 @@ func TestPointsOffTheCurveAreRefused(t *testing.T) {
 		staged := st.forge(CommitOptions{Proposals: []Proposal{Add(st.mutated(off))}}, nil)
 		st.memberRefuses(staged.Message, ErrKey)
 		st.joinerRefuses(staged.Welcome, ErrKey)
-	}
-}
-
-// TestSmallOrderKeys holds the list of encodings to what X25519 itself says of them.
-func TestSmallOrderKeys(t *testing.T) {
-	t.Parallel()
-	key := must(ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{7}, 32)))(t)
-	p := func(low byte) []byte {
-		return append(append([]byte{low}, bytes.Repeat([]byte{0xff}, 30)...), 0x7f)
-	}
-	for _, u := range [][]byte{make([]byte, 32), smallOrderKey, p(0xec), p(0xed), p(0xee), []byte(montgomeryEightA), []byte(montgomeryEightB)} {
-		for _, top := range []byte{0, 0x80} {
-			v := bytes.Clone(u)
-			v[31] |= top
-			public := must(ecdh.X25519().NewPublicKey(v))(t)
-			if _, err := key.ECDH(public); err == nil {
-				t.Errorf("%x is not of small order", v)
-			}
-			if !smallOrder(v) {
-				t.Errorf("%x is not in the list", v)
-			}
-		}
-	}
-	for range 100 {
-		if k := must(ecdh.X25519().NewPrivateKey(must(newRandom(32))(t)))(t); smallOrder(k.PublicKey().Bytes()) {
-			t.Errorf("%x is in the list", k.PublicKey().Bytes())
-		}
 	}
 }
 

@@ -28,7 +28,7 @@ func (g *Group) process(a *authenticated) (*Staged, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := g.config.checker()
+	c := g.checker()
 	ch, err := g.epoch.apply(c, list, sender, 0)
 	if err != nil {
 		return nil, err
@@ -79,8 +79,11 @@ func (r *receipt) mergePath() (err error) {
 		return nil
 	}
 	e := r.g.epoch
-	if err := r.c.leaf(path.Leaf, FromCommit, e.context.groupID, r.committer); err != nil {
+	err = r.c.leaf(path.Leaf, FromCommit, e.context.groupID, r.committer, func(err error) error {
 		return refuseFor(ErrPath, err, "its leaf node")
+	})
+	if err != nil {
+		return err
 	}
 	if err := e.checkCommitter(r.c, r.a.content.sender, r.ch, path.Leaf); err != nil {
 		return err
@@ -111,7 +114,7 @@ func (r *receipt) keys() (privateKeys, error) {
 		return keys, nil
 	}
 	for _, u := range r.g.updates {
-		if equal(u.key.PublicKey().Bytes(), r.ch.tree.leaf(self).EncryptionKey) {
+		if equal(u.key.public, r.ch.tree.leaf(self).EncryptionKey) {
 			keys[2*self] = u.key
 			return keys, nil
 		}

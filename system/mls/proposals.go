@@ -41,6 +41,7 @@ func (e *epoch) apply(c *checker, list []proposed, by Sender, why purpose) (*cha
 	if err := check(list, by); err != nil && !c.lax {
 		return nil, err
 	}
+	c.docket.collect(c.s)
 	for _, p := range list {
 		if err := e.checkOne(c, p, why); err != nil && !c.lax {
 			return nil, err
@@ -56,6 +57,9 @@ func (e *epoch) apply(c *checker, list []proposed, by Sender, why purpose) (*cha
 		case ProposeReInit:
 			ch.reinit = p.ReInit
 		}
+	}
+	if err := c.docket.settle(c.s); err != nil && !c.lax {
+		return nil, err
 	}
 	return ch, ch.applyTree(list)
 }
@@ -168,9 +172,7 @@ func (e *epoch) checkOne(c *checker, p proposed, why purpose) error {
 	}
 	switch p.Type {
 	case ProposeAdd:
-		if err := c.keyPackage(p.Add); err != nil {
-			return refuseFor(ErrProposal, err, "an Add")
-		}
+		return c.keyPackage(p.Add, func(err error) error { return refuseFor(ErrProposal, err, "an Add") })
 	case ProposeUpdate:
 		return e.checkUpdate(c, p)
 	case ProposeRemove:
@@ -214,8 +216,11 @@ func (e *epoch) checkUpdate(c *checker, p proposed) error {
 	if p.sender.Type != SenderMember {
 		return refuse(ErrSender, "an Update from outside the group")
 	}
-	if err := c.leaf(p.Update, FromUpdate, e.context.groupID, p.sender.Index); err != nil {
+	err := c.leaf(p.Update, FromUpdate, e.context.groupID, p.sender.Index, func(err error) error {
 		return refuseFor(ErrProposal, err, "an Update")
+	})
+	if err != nil {
+		return err
 	}
 	return e.checkSuccessor(c, p.sender.Index, p.Update, ErrProposal)
 }

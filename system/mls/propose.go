@@ -16,7 +16,7 @@ func (g *Group) keep(p proposed) error {
 	if p.Type == ProposeExternalInit {
 		return refuse(ErrProposal, "an ExternalInit outside an external commit")
 	}
-	if err := g.epoch.checkOne(g.config.checker(), p, 0); err != nil {
+	if err := g.epoch.checkOne(g.checker(), p, 0); err != nil {
 		return err
 	}
 	if len(g.proposals) >= maxProposals {
@@ -36,7 +36,7 @@ func (g *Group) Propose(p Proposal, data []byte) ([]byte, error) {
 	if p.Type == ProposeExternalInit {
 		return nil, refuse(ErrProposal, "an ExternalInit outside an external commit")
 	}
-	if err := g.epoch.checkOne(g.config.checker(), own, 0); err != nil {
+	if err := g.epoch.checkOne(g.checker(), own, 0); err != nil {
 		return nil, err
 	}
 	wire := wirePrivate
@@ -70,7 +70,7 @@ func (g *Group) ProposeUpdate(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	l := g.config.leaf()
-	l.Source, l.EncryptionKey = FromUpdate, key.PublicKey().Bytes()
+	l.Source, l.EncryptionKey = FromUpdate, key.public
 	if err := l.sign(g.s, g.config.Identity.signer, g.epoch.context.groupID, g.epoch.self); err != nil {
 		return nil, err
 	}

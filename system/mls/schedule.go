@@ -1,7 +1,5 @@
 package mls
 
-import "crypto/ecdh"
-
 // The key schedule, RFC 9420 §8.
 
 // secrets are what an epoch's members share. The epoch secret itself is never kept.
@@ -70,8 +68,10 @@ func (s *suite) exportSecret(exporter []byte, label string, context []byte, n in
 const externalLabel = "MLS 1.0 external init secret"
 
 // externalInit makes an init secret that the members can derive too.
-func (s *suite) externalInit(to *ecdh.PublicKey) (kemOutput, init []byte, err error) {
-	enc, c, err := s.setupSender(to, nil)
+func (s *suite) externalInit(to publicKey) (kemOutput, init []byte, err error) {
+	var c hpkeContext
+	info := s.hpkeInfo(nil)
+	enc, err := s.setupSender(&c, to, &info, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,8 +83,9 @@ func (s *suite) externalInitOf(external, kemOutput []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.setupReceiver(key, kemOutput, nil)
-	if err != nil {
+	var c hpkeContext
+	info := s.hpkeInfo(nil)
+	if err := s.setupReceiver(&c, key, kemOutput, &info, true); err != nil {
 		return nil, err
 	}
 	return s.export(&c, externalLabel), nil

@@ -7,11 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
+
+	"toll/wire/curve"
 )
 
 // A signer holds a signature private key of one suite.
 type signer struct {
 	ed     ed25519.PrivateKey
+	fast   edSigner // of the seam; nil for the standard library
 	ec     *ecdsa.PrivateKey
 	public []byte // as it stands in a leaf node
 }
@@ -29,7 +32,11 @@ func (s *suite) signatureCurve() elliptic.Curve {
 func (s *suite) generateSigner() (*signer, error) {
 	if s.ed {
 		public, private, err := ed25519.GenerateKey(rand.Reader)
-		return &signer{ed: private, public: public}, err
+		if err != nil {
+			return nil, err
+		}
+		k := &signer{ed: private, public: public}
+		return k, s.speed(k)
 	}
 	key, err := ecdsa.GenerateKey(s.signatureCurve(), rand.Reader)
 	if err != nil {
@@ -50,7 +57,8 @@ func (s *suite) parseSigner(data []byte) (*signer, error) {
 			return nil, refuse(ErrKey, "an Ed25519 private key of %d bytes", len(data))
 		}
 		private := ed25519.NewKeyFromSeed(data[:ed25519.SeedSize])
-		return &signer{ed: private, public: private.Public().(ed25519.PublicKey)}, nil
+		k := &signer{ed: private, public: private.Public().(ed25519.PublicKey)}
+		return k, s.speed(k)
 	}
 	padded := make([]byte, s.scalar)
 	if len(data) > len(padded) {
@@ -62,6 +70,14 @@ func (s *suite) parseSigner(data []byte) (*signer, error) {
 		return nil, refuseFor(ErrKey, err, "an ECDSA private key")
 	}
 	return newECDSA(key)
+}
+
+// speed prepares a signer for the suite's seam.
+func (s *suite) speed(k *signer) (err error) {
+	if k.fast = nil; s.fast != nil && k.ed != nil {
+		k.fast, err = s.fast.signer(k.ed.Seed())
+	}
+	return err
 }
 
 // bytes is what parseSigner reads.
@@ -86,6 +102,9 @@ func (s *suite) sign(k *signer, label string, content []byte) ([]byte, error) {
 
 // signContent signs an encoded SignContent.
 func (s *suite) signContent(k *signer, data []byte) ([]byte, error) {
+	if k.fast != nil {
+		return k.fast.Sign(make([]byte, 0, ed25519.SignatureSize), data), nil
+	}
 	if s.ed {
 		return ed25519.Sign(k.ed, data), nil
 	}
@@ -109,7 +128,7 @@ func (s *suite) cryptoHash() crypto.Hash {
 // checkSignatureKey refuses a public key that no honest party has.
 func (s *suite) checkSignatureKey(public []byte) error {
 	if s.ed {
-		if len(public) != ed25519.PublicKeySize || smallOrder(public) {
+		if len(public) != ed25519.PublicKeySize || curve.SmallOrder(public) {
 			return refuse(ErrKey, "an Ed25519 public key of %d bytes or small order", len(public))
 		}
 		return nil
@@ -128,10 +147,10 @@ func (s *suite) verify(public []byte, label string, content, signature []byte) e
 // verifyContent verifies the signature of an encoded SignContent.
 func (s *suite) verifyContent(public, data, signature []byte) error {
 	if s.ed {
-		if len(public) != ed25519.PublicKeySize || smallOrder(public) {
-			return refuse(ErrKey, "an Ed25519 public key of %d bytes or small order", len(public))
+		if err := s.checkSignatureKey(public); err != nil {
+			return err
 		}
-		if !ed25519.Verify(public, data, signature) {
+		if !curve.Verify(public, data, signature) {
 			return refuse(ErrSignature, "Ed25519")
 		}
 		return nil

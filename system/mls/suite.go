@@ -60,7 +60,8 @@ type suite struct {
 	curve  ecdh.Curve
 	scalar int // size of a KEM private key
 	chacha bool
-	ed     bool // Ed25519; else ECDSA over the KEM's curve
+	ed     bool   // X25519 and Ed25519; else ECDSA over the KEM's curve
+	fast   curves // of the seam; nil for the standard library
 	kemID  []byte
 	hpkeID []byte
 	mask   byte   // of a candidate scalar's first byte (RFC 9180 §7.1.3); 0 for X25519
@@ -73,7 +74,7 @@ func suiteOf(id Suite) (*suite, error) {
 	var kem, kdf, aead byte
 	switch id {
 	case X25519AES128, X25519ChaCha:
-		s.kind, s.curve, s.scalar, s.ed = sha2x256, ecdh.X25519(), 32, true
+		s.kind, s.curve, s.scalar, s.ed, s.fast = sha2x256, ecdh.X25519(), 32, true, ownCurves{}
 		kem, kdf, aead = 0x20, 1, 1
 	case P256AES128:
 		s.kind, s.curve, s.scalar, s.mask = sha2x256, ecdh.P256(), 32, 0xff
@@ -101,7 +102,8 @@ func suiteOf(id Suite) (*suite, error) {
 	s.kemID = []byte{'K', 'E', 'M', 0, kem}
 	s.hpkeID = []byte{'H', 'P', 'K', 'E', 0, kem, 0, kdf, 0, aead}
 	s.zero = make([]byte, s.nh)
-	s.pskIDs = append([]byte{0}, s.labeledExtract(s.hpkeID, nil, "psk_id_hash", nil)...)
+	s.pskIDs = make([]byte, 1+s.nh)
+	s.labeledExtract(s.pskIDs[1:], s.hpkeID, nil, "psk_id_hash", nil)
 	return s, nil
 }
 

@@ -2,7 +2,6 @@ package mls
 
 import (
 	"bytes"
-	"crypto/ecdh"
 	"crypto/rand"
 	"slices"
 )
@@ -10,7 +9,7 @@ import (
 // TreeKEM, RFC 9420 §7.4 to §7.6.
 
 // privateKeys are the private keys that a member has, by node.
-type privateKeys map[uint32]*ecdh.PrivateKey
+type privateKeys map[uint32]*privateKey
 
 // A pathDraft is an update path that is being made.
 type pathDraft struct {
@@ -23,7 +22,7 @@ type pathDraft struct {
 // nextPathSecret and nodeKey are §7.4.
 func (s *suite) nextPathSecret(secret []byte) []byte { return s.deriveSecret(secret, "path") }
 
-func (s *suite) nodeKey(pathSecret []byte) (*ecdh.PrivateKey, error) {
+func (s *suite) nodeKey(pathSecret []byte) (*privateKey, error) {
 	return s.deriveKeyPair(s.deriveSecret(pathSecret, "node"))
 }
 
@@ -44,11 +43,11 @@ func (t *tree) draftPath(index uint32, leaf *LeafNode, key *signer, groupID []by
 		if err != nil {
 			return nil, err
 		}
-		d.keys[step.node], public[i] = k, k.PublicKey().Bytes()
+		d.keys[step.node], public[i] = k, k.public
 		secret = t.s.nextPathSecret(secret)
 	}
 	d.commit = secret
-	leaf.Source, leaf.EncryptionKey = FromCommit, own.PublicKey().Bytes()
+	leaf.Source, leaf.EncryptionKey = FromCommit, own.public
 	leaf.ParentHash = t.setPath(d.steps, public)
 	if err := leaf.sign(t.s, key, groupID, index); err != nil {
 		return nil, err
@@ -77,29 +76,43 @@ func (t *tree) recipients(dst []uint32, copath uint32, added []uint32) []uint32 
 	if len(added) == 0 {
 		return dst
 	}
-	return slices.DeleteFunc(dst, func(x uint32) bool { return isLeaf(x) && slices.Contains(added, x/2) })
+	return slices.DeleteFunc(dst, func(x uint32) bool {
+		_, found := slices.BinarySearch(added, x/2) // leaves are added from the left
+		return isLeaf(x) && found
+	})
 }
 
 // encrypt makes the UpdatePath of a draft; context is the encoded provisional group context.
 func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uint32) (*UpdatePath, error) {
-	info := encryptInfo("UpdatePathNode", context)
+	info := t.s.hpkeInfo(encryptInfo("UpdatePathNode", context))
 	path := &UpdatePath{Leaf: leaf, Nodes: make([]PathNode, len(d.steps))}
+	type letter struct {
+		to     uint32
+		secret []byte
+		sealed *Ciphertext
+	}
+	var letters []letter
 	for i, step := range d.steps {
 		n := &path.Nodes[i]
 		n.PublicKey = t.nodes[step.node].parent.key
-		for _, x := range t.recipients(nil, step.copath, added) {
-			to, err := t.s.publicKey(t.nodes[x].key())
-			if err != nil {
-				return nil, err
-			}
-			c, err := t.s.seal(to, info, d.secrets[i])
-			if err != nil {
-				return nil, err
-			}
-			n.Ciphertexts = append(n.Ciphertexts, c)
+		to := t.recipients(nil, step.copath, added)
+		n.Ciphertexts = make([]Ciphertext, len(to))
+		for j, x := range to {
+			letters = append(letters, letter{x, d.secrets[i], &n.Ciphertexts[j]})
 		}
 	}
-	return path, nil
+	return path, t.s.share(len(letters), func(from, to int) error {
+		for _, l := range letters[from:to] {
+			key, err := t.s.publicKey(t.nodes[l.to].key())
+			if err != nil {
+				return err
+			}
+			if *l.sealed, err = t.s.seal(nil, key, &info, l.secret); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // mergePath checks a received path against the tree and sets it (§7.5, §12.4.2).
@@ -190,7 +203,7 @@ func (t *tree) derivePath(nodes []uint32, secret []byte) (privateKeys, []byte, e
 		if err != nil {
 			return nil, nil, err
 		}
-		if !bytes.Equal(k.PublicKey().Bytes(), t.nodes[x].parent.key) {
+		if !bytes.Equal(k.public, t.nodes[x].parent.key) {
 			return nil, nil, refuse(ErrPath, "the path secret of node %d does not belong to its public key", x)
 		}
 		found[x] = k
@@ -203,7 +216,7 @@ func (t *tree) derivePath(nodes []uint32, secret []byte) (privateKeys, []byte, e
 func (t *tree) holds(keys privateKeys) privateKeys {
 	kept := make(privateKeys, len(keys))
 	for x, k := range keys {
-		if int(x) < len(t.nodes) && !t.nodes[x].blank() && bytes.Equal(t.nodes[x].key(), k.PublicKey().Bytes()) {
+		if int(x) < len(t.nodes) && !t.nodes[x].blank() && bytes.Equal(t.nodes[x].key(), k.public) {
 			kept[x] = k
 		}
 	}

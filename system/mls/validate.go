@@ -19,28 +19,47 @@ type checker struct {
 	authenticate func(Credential, []byte) error
 	succeeds     func(old, new Credential) bool
 	lax          bool // a forging test's: whatever it makes is good
+	docket       docket
+	content      []byte // what a signature is about, while it is put together
 }
 
-// leaf checks what can be said of a leaf node by itself.
-func (c *checker) leaf(l *LeafNode, source LeafSource, groupID []byte, index uint32) error {
+// An at says where something that is refused stands.
+type at func(error) error
+
+// leaf checks what can be said of a leaf node by itself. Its signature may be put off (docket).
+func (c *checker) leaf(l *LeafNode, source LeafSource, groupID []byte, index uint32, where at) error {
 	if l.Source != source {
-		return refuseFor(ErrLeaf, ErrSource, "source %d where %d is expected", l.Source, source)
+		return where(refuseFor(ErrLeaf, ErrSource, "source %d where %d is expected", l.Source, source))
 	}
-	return c.anyLeaf(l, groupID, index)
+	return c.anyLeaf(l, groupID, index, where)
 }
 
 // anyLeaf is leaf for a leaf node that may come from any source.
-func (c *checker) anyLeaf(l *LeafNode, groupID []byte, index uint32) error {
+func (c *checker) anyLeaf(l *LeafNode, groupID []byte, index uint32, where at) error {
 	if err := c.leafFields(l); err != nil {
-		return err
+		return where(err)
 	}
-	if err := c.s.verify(l.SignatureKey, "LeafNodeTBS", l.appendTBS(nil, groupID, index), l.Signature); err != nil {
-		return refuseFor(ErrLeaf, err, "its signature")
-	}
-	if c.authenticate != nil {
-		if err := c.authenticate(l.Credential, l.SignatureKey); err != nil {
-			return refuseFor(ErrLeaf, errors.Join(ErrCredential, err), "its credential")
+	c.content = l.appendTBS(c.content[:0], groupID, index)
+	return c.docket.check(c.s, l.SignatureKey, "LeafNodeTBS", c.content, l.Signature, func(err error) error {
+		if err == nil {
+			err = c.authentic(l)
+		} else {
+			err = refuseFor(ErrLeaf, err, "its signature")
 		}
+		if err != nil {
+			return where(err)
+		}
+		return nil
+	})
+}
+
+// authentic asks the application who a member is.
+func (c *checker) authentic(l *LeafNode) error {
+	if c.authenticate == nil {
+		return nil
+	}
+	if err := c.authenticate(l.Credential, l.SignatureKey); err != nil {
+		return refuseFor(ErrLeaf, errors.Join(ErrCredential, err), "its credential")
 	}
 	return nil
 }
@@ -91,8 +110,32 @@ func (c *checker) lifetime(l *LeafNode) error {
 	return nil
 }
 
-// keyPackage checks a key package that is to be added (§10.1).
-func (c *checker) keyPackage(k *KeyPackage) error {
+// keyPackage checks a key package that is to be added (§10.1). Its signatures may be put off (docket).
+func (c *checker) keyPackage(k *KeyPackage, where at) error {
+	if err := c.packageFields(k); err != nil {
+		return where(err)
+	}
+	err := c.leaf(k.Leaf, FromKeyPackage, nil, 0, func(err error) error {
+		return where(refuseFor(ErrKeyPackage, err, "its leaf node"))
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range k.Extensions {
+		if !k.Leaf.Capabilities.extension(e.Type) {
+			return where(refuseFor(ErrKeyPackage, ErrCapabilities, "its leaf node does not list extension type %d", e.Type))
+		}
+	}
+	c.content = k.appendTBS(c.content[:0])
+	return c.docket.check(c.s, k.Leaf.SignatureKey, "KeyPackageTBS", c.content, k.Signature, func(err error) error {
+		if err != nil {
+			return where(refuseFor(ErrKeyPackage, err, "its signature"))
+		}
+		return nil
+	})
+}
+
+func (c *checker) packageFields(k *KeyPackage) error {
 	switch {
 	case k.version != versionMLS10:
 		return refuseFor(ErrKeyPackage, ErrVersion, "version %d", k.version)
@@ -103,17 +146,6 @@ func (c *checker) keyPackage(k *KeyPackage) error {
 	}
 	if _, err := c.s.publicKey(k.InitKey); err != nil {
 		return refuseFor(ErrKeyPackage, err, "its init key")
-	}
-	if err := c.leaf(k.Leaf, FromKeyPackage, nil, 0); err != nil {
-		return refuseFor(ErrKeyPackage, err, "its leaf node")
-	}
-	for _, e := range k.Extensions {
-		if !k.Leaf.Capabilities.extension(e.Type) {
-			return refuseFor(ErrKeyPackage, ErrCapabilities, "its leaf node does not list extension type %d", e.Type)
-		}
-	}
-	if err := c.s.verify(k.Leaf.SignatureKey, "KeyPackageTBS", k.appendTBS(nil), k.Signature); err != nil {
-		return refuseFor(ErrKeyPackage, err, "its signature")
 	}
 	return nil
 }
@@ -224,9 +256,13 @@ func (c *checker) tree(t *tree, context *groupContext) error {
 		return err
 	}
 	for i, l := range t.leaves {
-		if err := c.anyLeaf(l, context.groupID, i); err != nil {
-			return refuseFor(ErrTree, err, "leaf %d", i)
+		err := c.anyLeaf(l, context.groupID, i, func(err error) error { return refuseFor(ErrTree, err, "leaf %d", i) })
+		if err != nil {
+			return err
 		}
+	}
+	if err := c.docket.settle(c.s); err != nil {
+		return err
 	}
 	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
 		if p := t.nodes[x].parent; p != nil {

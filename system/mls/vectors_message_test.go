@@ -186,7 +186,7 @@ func TestVectorsWelcome(t *testing.T) {
 		Welcome hexBytes
 	}
 	each(t, "welcome", func(v *vector) Suite { return v.Suite }, func(t *testing.T, s *suite, v *vector) {
-		j := &joining{s: s, config: &Config{}, o: &JoinOptions{}, b: &Bundle{Package: must(ParseKeyPackage(v.Package))(t), init: must(s.curve.NewPrivateKey(v.Init))(t)}}
+		j := &joining{s: s, config: &Config{}, o: &JoinOptions{}, b: &Bundle{Package: must(ParseKeyPackage(v.Package))(t), init: must(s.privateKey(v.Init))(t)}}
 		w := must(parseMessage(v.Welcome))(t).welcome
 		if err := j.openSecrets(w); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ type treekemVector struct {
 func (v *treekemVector) privates(t *testing.T, s *suite, tree *tree) (map[uint32]privateKeys, map[uint32]*signer) {
 	keys, signers := make(map[uint32]privateKeys), make(map[uint32]*signer)
 	for _, l := range v.Leaves {
-		own := privateKeys{2 * l.Index: must(s.curve.NewPrivateKey(l.EncryptionKey))(t)}
+		own := privateKeys{2 * l.Index: must(s.privateKey(l.EncryptionKey))(t)}
 		for _, p := range l.Secrets {
 			own[p.Node] = must(s.nodeKey(p.Secret))(t)
 		}

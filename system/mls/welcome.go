@@ -16,30 +16,47 @@ func (d *draft) welcome(next *epoch, joiner, member []byte) ([]byte, error) {
 	w := &welcome{suite: d.s.id, secrets: make([]encryptedSecrets, len(d.ch.added))}
 	plain := info.append(make([]byte, 0, 4096))
 	w.info = aead.Seal(make([]byte, 0, len(plain)+aead.Overhead()), nonce, plain, nil)
-	sealInfo := encryptInfo("Welcome", w.info)
-	secrets := groupSecrets{joiner: joiner, psks: d.ch.psks, hasPath: d.path != nil}
-	var buf []byte
-	for i, leaf := range d.ch.added {
+	sealInfo := d.s.hpkeInfo(encryptInfo("Welcome", w.info))
+	share := d.s.share
+	if d.config.forge != nil {
+		share = func(n int, work func(from, to int) error) error { return work(0, n) }
+	}
+	err = share(len(d.ch.added), func(from, to int) error {
+		secrets := groupSecrets{joiner: joiner, psks: d.ch.psks, hasPath: d.path != nil}
+		return d.sealSecrets(w.secrets[from:to], from, &secrets, &sealInfo)
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.config.forged("welcome", w)
+	return (&message{wire: wireWelcome, welcome: w}).append(nil), nil
+}
+
+// sealSecrets encrypts the group secrets to new members, of all that are added those behind the first.
+func (d *draft) sealSecrets(out []encryptedSecrets, first int, secrets *groupSecrets, info *hpkeInfo) error {
+	var plain, packed []byte
+	for i := range out {
+		leaf, k := d.ch.added[first+i], d.ch.packages[first+i]
 		if d.path != nil {
 			above := ancestorOf(2*d.self, 2*leaf)
 			at := slices.IndexFunc(d.path.steps, func(s step) bool { return s.node == above })
 			secrets.path = d.path.secrets[at]
 		}
-		to, err := d.s.publicKey(d.ch.packages[i].InitKey)
+		to, err := d.s.publicKey(k.InitKey)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d.config.forged("secrets", &secrets)
-		buf = secrets.append(buf[:0])
-		ct, err := d.s.seal(to, sealInfo, buf)
+		d.config.forged("secrets", secrets)
+		plain = secrets.append(plain[:0])
+		ct, err := d.s.seal(nil, to, info, plain)
 		if err != nil {
-			return nil, refuseFor(ErrKeyPackage, err, "the init key of the member at leaf %d", leaf)
+			return refuseFor(ErrKeyPackage, err, "the init key of the member at leaf %d", leaf)
 		}
-		w.secrets[i] = encryptedSecrets{ref: d.ch.packages[i].ref(d.s), secrets: ct}
+		packed = k.append(packed[:0])
+		out[i] = encryptedSecrets{ref: d.s.refHash(packageRef, packed), secrets: ct}
 	}
-	clear(buf)
-	d.config.forged("welcome", w)
-	return (&message{wire: wireWelcome, welcome: w}).append(nil), nil
+	clear(plain)
+	return nil
 }
 
 // groupInfo describes an epoch to those outside it, signed.
@@ -58,7 +75,7 @@ func (e *epoch) groupInfo(c *Config, withTree, withKey bool) (*groupInfo, error)
 		if err != nil {
 			return nil, err
 		}
-		g.extensions = append(g.extensions, Extension{ExternalPub, appendVector(nil, k.PublicKey().Bytes())})
+		g.extensions = append(g.extensions, Extension{ExternalPub, appendVector(nil, k.public)})
 	}
 	c.forged("info", g)
 	var err error

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha512"
 	"encoding/binary"
+	"encoding/hex"
 	"testing"
 
 	"filippo.io/edwards25519"
@@ -294,6 +295,34 @@ func TestABatchFindsOneBadSignatureAmongMany(t *testing.T) {
 			if b.Verify() {
 				t.Errorf("signature %d of %d is bad, and accepted", bad, n)
 			}
+		}
+	}
+}
+
+// TestSmallOrderKeys holds the list of encodings to what X25519 itself says of them.
+func TestSmallOrderKeys(t *testing.T) {
+	t.Parallel()
+	key := must(ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{7}, 32)))(t)
+	eight := func(s string) []byte { return must(hex.DecodeString(s))(t) }
+	p := func(low byte) []byte {
+		return append(append([]byte{low}, bytes.Repeat([]byte{0xff}, 30)...), 0x7f)
+	}
+	for _, u := range [][]byte{make([]byte, 32), append([]byte{1}, make([]byte, 31)...), p(0xec), p(0xed), p(0xee), eight("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"), eight("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157")} {
+		for _, top := range []byte{0, 0x80} {
+			v := bytes.Clone(u)
+			v[31] |= top
+			public := must(ecdh.X25519().NewPublicKey(v))(t)
+			if _, err := key.ECDH(public); err == nil {
+				t.Errorf("%x is not of small order", v)
+			}
+			if !curve.SmallOrder(v) {
+				t.Errorf("%x is not in the list", v)
+			}
+		}
+	}
+	for i := range 100 {
+		if k := must(ecdh.X25519().NewPrivateKey(random(uint64(i), 32)))(t); curve.SmallOrder(k.PublicKey().Bytes()) {
+			t.Errorf("%x is in the list", k.PublicKey().Bytes())
 		}
 	}
 }
