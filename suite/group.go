@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,9 +12,10 @@ import (
 	"toll/lab"
 	"toll/lab/load"
 	"toll/lab/result"
+	"toll/system"
 )
 
-// groupProcs is GOMAXPROCS of our engines: a group has one writer, so each is measured on one core.
+// groupProcs is GOMAXPROCS of our engines: a group has one writer, so each is measured on one core. One contender has two.
 const groupProcs = "1"
 
 // groupPhase is the only one there is: an engine in memory, without a store and without a transport's envelope.
@@ -23,9 +25,9 @@ type groupBench struct{ *house }
 
 func openGroup(h *house) (lab.Opener, error) { return groupBench{h}, nil }
 
-// A groupOurs is an engine of ours.
+// A groupOurs is an engine of ours: how it is served, where its curves come from, on how many cores.
 type groupOurs struct {
-	serve, role, sdk string
+	serve, seam, role, procs, sdk string
 }
 
 // quietHeap is how our engines keep the heap out of the times, said in their rows.
@@ -34,11 +36,18 @@ const quietHeap = "heap touched before a stretch, collector off within it"
 // groupContenders lists our engines by name, with what is to be known of them: validation and update path.
 func groupContenders() map[string]groupOurs {
 	return map[string]groupOurs{
-		"toll":      {serve: "group", sdk: "toll's RFC 9420 engine, standard library cryptography; validates everything; commits with an update path; " + quietHeap},
-		"floor-std": {serve: "group-floor", sdk: "the cryptography alone, standard library; " + quietHeap},
-		"null":      {serve: "null-engine", role: result.Null, sdk: "a call that does nothing"},
+		"toll":        {serve: "group", seam: "standard", sdk: groupSDK + "standard library curves, verify=single; " + quietHeap},
+		"toll-fast":   {serve: "group", seam: "fast", sdk: groupSDK + "own curves, verify=batch; " + quietHeap},
+		"toll-fast-2": {serve: "group", seam: "fast", procs: "2", sdk: groupSDK + "own curves, verify=batch, two cores; " + quietHeap},
+		"toll-voi":    {serve: "group", seam: "voi", sdk: groupSDK + "curve25519-voi, verify=batch; " + quietHeap},
+		"floor-std":   {serve: "group-floor", seam: "standard", sdk: "the cryptography alone, standard library; " + quietHeap},
+		"floor-fast":  {serve: "group-floor", seam: "fast", sdk: "the cryptography alone, own curves, verify=batch; " + quietHeap},
+		"null":        {serve: "null-engine", role: result.Null, sdk: "a call that does nothing"},
 	}
 }
+
+// groupSDK is what all of toll's engines are.
+const groupSDK = "toll's RFC 9420 engine; validates everything; commits with an update path; "
 
 // Open starts a process for each engine. It is asked for one case in its life, so that none inherits what another left.
 func (g groupBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
@@ -46,7 +55,12 @@ func (g groupBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 		return lab.Set{}, fmt.Errorf("phase %q with %d callers is none of the benchmark group; it has phase %s with one, because a group has one writer", s.Phase, s.Concurrency, groupPhase)
 	}
 	var seats []seat
+	var lacks []result.Gap
 	for _, name := range g.plan.Contenders {
+		if name == "toll-voi" && !system.VoiCurves() {
+			lacks = append(lacks, gap(s, name, "this binary has no curve25519-voi; build it with the tag voi"))
+			continue
+		}
 		seat, err := g.seat(s, name)
 		if err != nil {
 			return lab.Set{}, err
@@ -61,7 +75,7 @@ func (g groupBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	}
 	guests, gaps := g.visitors(s)
 	set := g.open(ctx, s, append(seats, guests...))
-	set.Gaps = append(set.Gaps, gaps...)
+	set.Gaps = append(append(set.Gaps, gaps...), lacks...)
 	return set, nil
 }
 
@@ -70,10 +84,13 @@ func (g groupBench) seat(s lab.Setting, name string) (seat, error) {
 	if !ok {
 		return seat{}, fmt.Errorf("contender %q is none of the benchmark group", name)
 	}
-	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: o.sdk}, role: o.role, engine: groupEngine(s)}
+	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: o.sdk}, role: o.role, engine: groupEngine(s, nil)}
+	if o.seam != "" {
+		out.engine = groupEngine(s, map[string]string{"seam": o.seam})
+	}
 	out.spec = func() (contender.Spec, error) {
 		spec, err := contender.Self("serve", o.serve)
-		spec.Env = []string{"GOMAXPROCS=" + groupProcs}
+		spec.Env = []string{"GOMAXPROCS=" + cmp.Or(o.procs, groupProcs)}
 		return spec, err
 	}
 	digest, err := g.digest(name, func() (string, error) {
@@ -84,8 +101,14 @@ func (g groupBench) seat(s lab.Setting, name string) (seat, error) {
 	return out, err
 }
 
-func groupEngine(s lab.Setting) func(*contender.Process) load.Target {
-	return func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} }
+// groupEngine asks an engine for the setting's case; what input says beside it is for engines of ours alone.
+func groupEngine(s lab.Setting, input map[string]string) func(*contender.Process) load.Target {
+	return func(p *contender.Process) load.Target {
+		if input == nil {
+			return &driver.Engine{Asker: p, Case: s.Case}
+		}
+		return &driver.Engine{Asker: p, Case: s.Case, Input: input}
+	}
 }
 
 // Two peers that toll has manifests of, and what each has no call for.
@@ -108,7 +131,7 @@ func (g groupBench) visitors(s lab.Setting) (seats []seat, gaps []result.Gap) {
 		case m.Name == openMLSWasm && !slices.Contains(wasmCases(), s.Case):
 			gaps = append(gaps, gap(s, m.Name, "its binding adds one member at a time and takes in no commits"))
 		default:
-			seats = append(seats, seat{contender: g.outsider(m, ""), spec: m.Spec, engine: groupEngine(s)})
+			seats = append(seats, seat{contender: g.outsider(m, ""), spec: m.Spec, engine: groupEngine(s, nil)})
 		}
 	}
 	for _, name := range []string{tsMLS, openMLSWasm} {

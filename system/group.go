@@ -3,6 +3,7 @@ package system
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -58,6 +59,40 @@ func parseGroupCase(name string) (groupCase, error) {
 	return c, nil
 }
 
+// A groupInput is what a contender of the benchmark says beside the case.
+type groupInput struct {
+	Seam string `json:"seam"` // standard, fast or voi; empty for the engine's default
+
+	seam mls.Seam
+}
+
+func parseGroupInput(data json.RawMessage) (in groupInput, err error) {
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &in); err != nil {
+			return in, fmt.Errorf("the contender's input: %w", err)
+		}
+	}
+	for _, s := range []mls.Seam{mls.FastCurves, mls.StandardCurves, mls.VoiCurves} {
+		if in.Seam == s.String() {
+			in.seam = s
+			return in, nil
+		}
+	}
+	if in.Seam != "" {
+		return in, fmt.Errorf("the contender's input: seam %q is none of fast, standard and voi", in.Seam)
+	}
+	return in, nil
+}
+
+// VoiCurves says whether this binary has the seam voi.
+func VoiCurves() bool {
+	id, err := mls.NewIdentity(mls.X25519AES128, mls.Basic(nil))
+	if err == nil {
+		_, err = id.Use(mls.VoiCurves)
+	}
+	return err == nil
+}
+
 // group is the engine of system/mls. Whatever a case needs is made before its window; each call has a group of its own
 // where the operation uses one up.
 func group(_ context.Context, q engine.Question) (engine.Work, error) {
@@ -68,7 +103,11 @@ func group(_ context.Context, q engine.Question) (engine.Work, error) {
 	if q.Callers != 1 {
 		return engine.Work{}, fmt.Errorf("case %s: a group has one writer, so one caller; %d were asked for", q.Case, q.Callers)
 	}
-	b := &groupBench{groupCase: c, calls: q.Calls}
+	input, err := parseGroupInput(q.Input)
+	if err != nil {
+		return engine.Work{}, err
+	}
+	b := &groupBench{groupCase: c, seam: input.seam, calls: q.Calls}
 	work := engine.Work{Collected: true, Check: b.check}
 	switch c.op {
 	case "create_group":
@@ -114,6 +153,7 @@ type groupCall = func(context.Context, int, int, *engine.Parts) error
 // A groupBench makes the calls of one stretch and checks what came of them.
 type groupBench struct {
 	groupCase
+	seam   mls.Seam
 	calls  int
 	verify func(i int) error // looks into call i's result
 }
@@ -133,8 +173,11 @@ type groupClient struct {
 	bundle *mls.Bundle
 }
 
-func newGroupClient(name string) (groupClient, error) {
+func newGroupClient(name string, seam mls.Seam) (groupClient, error) {
 	id, err := mls.NewIdentity(mls.X25519AES128, mls.Basic([]byte(name)))
+	if err == nil {
+		id, err = id.Use(seam)
+	}
 	if err != nil {
 		return groupClient{}, err
 	}
@@ -143,11 +186,11 @@ func newGroupClient(name string) (groupClient, error) {
 	return c, err
 }
 
-func newGroupClients(n int) ([]groupClient, error) {
+func newGroupClients(n int, seam mls.Seam) ([]groupClient, error) {
 	out := make([]groupClient, n)
 	for i := range out {
 		var err error
-		if out[i], err = newGroupClient(fmt.Sprintf("member-%04d", i)); err != nil {
+		if out[i], err = newGroupClient(fmt.Sprintf("member-%04d", i), seam); err != nil {
 			return nil, err
 		}
 	}
@@ -156,11 +199,11 @@ func newGroupClients(n int) ([]groupClient, error) {
 
 // create times: a group of one, then one commit with an update path that adds everyone, and the welcome for them.
 func (b *groupBench) create() (groupCall, error) {
-	founder, err := newGroupClient("founder")
+	founder, err := newGroupClient("founder", b.seam)
 	if err != nil {
 		return nil, err
 	}
-	invited, err := newGroupClients(b.members)
+	invited, err := newGroupClients(b.members, b.seam)
 	if err != nil {
 		return nil, err
 	}
@@ -214,12 +257,12 @@ func sameEpoch(g *mls.Group, authenticator []byte) error {
 }
 
 // found makes a group whose last added member joins it too.
-func found(members int) (founder, joiner *mls.Group, last groupClient, welcome []byte, err error) {
-	first, err := newGroupClient("founder")
+func found(members int, seam mls.Seam) (founder, joiner *mls.Group, last groupClient, welcome []byte, err error) {
+	first, err := newGroupClient("founder", seam)
 	if err != nil {
 		return nil, nil, last, nil, err
 	}
-	others, err := newGroupClients(members)
+	others, err := newGroupClients(members, seam)
 	if err != nil {
 		return nil, nil, last, nil, err
 	}
@@ -243,7 +286,7 @@ func found(members int) (founder, joiner *mls.Group, last groupClient, welcome [
 
 // join times: a welcome's bytes in, a group that has checked the whole tree out.
 func (b *groupBench) join() (groupCall, error) {
-	founder, _, last, welcome, err := found(b.members)
+	founder, _, last, welcome, err := found(b.members, b.seam)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +308,7 @@ func (b *groupBench) send() (groupCall, error) {
 	senders, receivers := make([]*mls.Group, n), make([]*mls.Group, n)
 	for i := range n {
 		var err error
-		if senders[i], receivers[i], _, _, err = found(b.members); err != nil {
+		if senders[i], receivers[i], _, _, err = found(b.members, b.seam); err != nil {
 			return nil, err
 		}
 	}
@@ -292,7 +335,7 @@ func reads(g *mls.Group, message []byte) error {
 
 // ingest times the reading of one message after another, of a group of two.
 func (b *groupBench) ingest() (groupCall, error) {
-	sender, receiver, _, _, err := found(b.members)
+	sender, receiver, _, _, err := found(b.members, b.seam)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +368,7 @@ func (b *groupBench) ingest() (groupCall, error) {
 // ingestCommit times the check and acceptance of another member's commit, an update path without proposals; each is the next
 // epoch's. The founder alone commits, so below the path most parents are blank, as they are right after a mass add.
 func (b *groupBench) ingestCommit() (groupCall, error) {
-	founder, joiner, _, _, err := found(b.members)
+	founder, joiner, _, _, err := found(b.members, b.seam)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func vocabularies() map[string]vocabulary {
 		},
 		"group": {
 			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message(/first)?|ingest_app_message|ingest_commit/(8|1000)`),
-			words("toll toll-fast floor-std floor-fast openmls openmls-wasm ts-mls mdk null"), words("engine engine+store engine+envelope"),
+			words("toll toll-fast toll-fast-2 toll-voi floor-std floor-fast openmls openmls-wasm ts-mls mdk null"), words("engine engine+store engine+envelope"),
 		},
 		// load is what `toll load` writes: anybody's URLs and commands.
 		result.Load: {pattern(`request|session`), nil, words("tcp unix tls")},
