@@ -14,7 +14,7 @@ const x25519Size = 32
 
 // A privateKey is a KEM private key with its public key.
 type privateKey struct {
-	std    *ecdh.PrivateKey // nil for X25519
+	std    *ecdh.PrivateKey // nil for X25519 that a faster seam made
 	scalar [x25519Size]byte // of X25519
 	public []byte
 }
@@ -56,7 +56,7 @@ func (s *suite) publish(k *privateKey) error {
 	}
 	std, err := s.curve.NewPrivateKey(k.scalar[:])
 	if err == nil {
-		k.public = std.PublicKey().Bytes()
+		k.std, k.public = std, std.PublicKey().Bytes()
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func checkX25519(data []byte) error {
 
 // agree writes the Diffie-Hellman result of two keys to out and returns it.
 func (s *suite) agree(out *[maxShared]byte, k *privateKey, peer publicKey) ([]byte, error) {
-	if k.std == nil && s.fast != nil {
+	if s.ed && s.fast != nil {
 		raw := [x25519Size]byte(peer.raw)
 		if !curve.Shared((*[x25519Size]byte)(out[:]), &k.scalar, &raw) {
 			return nil, refuse(ErrKey, "an X25519 result of zero")
@@ -112,11 +112,13 @@ func (s *suite) agree(out *[maxShared]byte, k *privateKey, peer publicKey) ([]by
 		return out[:x25519Size], nil
 	}
 	private, public := k.std, peer.std
+	var err error
 	if private == nil {
-		var err error
 		if private, err = s.curve.NewPrivateKey(k.scalar[:]); err != nil {
 			return nil, err
 		}
+	}
+	if public == nil {
 		if public, err = s.curve.NewPublicKey(peer.raw); err != nil {
 			return nil, err
 		}
