@@ -20,17 +20,19 @@ func (s *suite) share(n int, work func(from, to int) error) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	failures := make([]error, workers)
-	for w := range workers {
-		all.Go(func() {
-			for failures[w] == nil {
-				from := int(next.Add(int64(grain))) - grain
-				if from >= n {
-					return
-				}
-				failures[w] = work(from, min(from+grain, n))
+	one := func(w int) {
+		for failures[w] == nil {
+			from := int(next.Add(int64(grain))) - grain
+			if from >= n {
+				return
 			}
-		})
+			failures[w] = work(from, min(from+grain, n))
+		}
 	}
+	for w := range workers - 1 {
+		all.Go(func() { one(w) })
+	}
+	one(workers - 1) // the caller works too: it does not wait for a processor that has other things to do
 	all.Wait()
 	for _, err := range failures {
 		if err != nil {

@@ -60,19 +60,21 @@ func (b *Batch) Verify() bool {
 	var failed atomic.Bool
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (len(b.terms)+size-1)/size) {
-		all.Go(func() {
-			for !failed.Load() {
-				at := int(next.Add(int64(size))) - size
-				if at >= len(b.terms) {
-					return
-				}
-				if !sum(b.terms[at:min(at+size, len(b.terms))]) {
-					failed.Store(true)
-				}
+	some := func() {
+		for !failed.Load() {
+			at := int(next.Add(int64(size))) - size
+			if at >= len(b.terms) {
+				return
 			}
-		})
+			if !sum(b.terms[at:min(at+size, len(b.terms))]) {
+				failed.Store(true)
+			}
+		}
 	}
+	for range min(runtime.GOMAXPROCS(0), (len(b.terms)+size-1)/size) - 1 {
+		all.Go(some)
+	}
+	some()
 	all.Wait()
 	return !failed.Load()
 }
