@@ -57,6 +57,7 @@ type reader struct {
 	data []byte
 	base int // offset of the whole input's end, so that an error can say where
 	err  error
+	last *lastCapabilities // of a list of leaf nodes, most of which have the same
 }
 
 func newReader(data []byte) reader { return reader{data: data, base: len(data)} }

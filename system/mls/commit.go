@@ -120,7 +120,7 @@ func (d *draft) stage() (*Staged, error) {
 			return nil, err
 		}
 	}
-	if err := c.members(d.ch.tree, d.ch.extensions, d.ch.fresh(d.self, d.path != nil)); err != nil {
+	if err := c.members(d.ch.tree, d.ch.extensions, d.ch.fresh(d.self, d.path != nil), d.ch.demands(d.e)); err != nil {
 		return nil, refuseFor(ErrProposals, err, "after they are applied")
 	}
 	d.config.forged("commit", commit)

@@ -80,7 +80,30 @@ func (c *Capabilities) append(dst []byte) []byte {
 	return appendU16s(dst, c.Credentials)
 }
 
+// A lastCapabilities is what the leaf node before had: as a rule all of a group's members have the same, and share it.
+type lastCapabilities struct {
+	encoded []byte
+	decoded Capabilities
+}
+
 func readCapabilities(r *reader) Capabilities {
+	if r.last == nil || r.err != nil {
+		return decodeCapabilities(r)
+	}
+	// An encoding is its own end, so what begins alike is alike.
+	if n := len(r.last.encoded); n > 0 && bytes.HasPrefix(r.data, r.last.encoded) {
+		r.data = r.data[n:]
+		return r.last.decoded
+	}
+	before := r.data
+	c := decodeCapabilities(r)
+	if r.err == nil {
+		*r.last = lastCapabilities{before[:len(before)-len(r.data)], c}
+	}
+	return c
+}
+
+func decodeCapabilities(r *reader) Capabilities {
 	return Capabilities{
 		Versions: readU16s[uint16](r), Suites: readU16s[Suite](r), Extensions: readU16s[ExtensionType](r),
 		Proposals: readU16s[ProposalType](r), Credentials: readU16s[CredentialType](r),

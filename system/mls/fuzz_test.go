@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 				}
 				return m
 			}, func(m *message) []byte { return m.append(nil) }),
-			"tree":          recode(readTreeNodes, func(n []node) []byte { return (&tree{nodes: n}).append(nil) }),
+			"tree":          recode(readTreeNodes, func(n []node) []byte { return treeOf(nil, n).append(nil) }),
 			"secrets":       recode(readGroupSecrets, func(g *groupSecrets) []byte { return g.append(nil) }),
 			"commit":        recode(readCommit, func(c *Commit) []byte { return c.append(nil) }),
 			"proposal":      recode(readProposal, func(p *Proposal) []byte { return p.append(nil) }),

@@ -72,7 +72,7 @@ func Create(config Config, id []byte, extensions ...Extension) (*Group, error) {
 	rand.Read(secret)
 	e.begin(secret, config.window())
 	e.confirm()
-	if err := config.checker().members(t, extensions, nil); err != nil {
+	if err := config.checker().members(t, extensions, nil, true); err != nil {
 		return nil, fmt.Errorf("create a group: %w", err)
 	}
 	return newGroup(config, s, e)

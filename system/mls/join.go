@@ -178,11 +178,11 @@ func (j *joining) enter(t *tree) (*epoch, error) {
 		root := t.root()
 		var nodes []uint32
 		x := ancestorOf(2*self, 2*j.info.signer)
-		if t.nodes[x].blank() {
+		if t.node(x).blank() {
 			return nil, refuse(ErrPath, "a path secret for node %d, which is blank", x)
 		}
 		for ; ; x = parentOf(x) {
-			if !t.nodes[x].blank() {
+			if !t.node(x).blank() {
 				nodes = append(nodes, x)
 			}
 			if x == root {

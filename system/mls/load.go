@@ -75,8 +75,7 @@ func (l *loader) over(r *reader) *loader { return &loader{reader: r, s: l.s, w: 
 func (l *loader) tree() *tree {
 	// A tree on the wire has its own length, which is read again as a whole.
 	nodes := readTreeNodes(l.reader)
-	full := nodeWidth(widthFor(uint32(len(nodes)+2) / 2))
-	return &tree{s: l.s, nodes: append(nodes, make([]node, int(full)-len(nodes))...)}
+	return treeOf(l.s, nodes)
 }
 
 func (l *loader) epoch() *epoch {

@@ -153,10 +153,10 @@ type treeMutation struct {
 
 func treeMutations() []treeMutation {
 	parent := func(t *tree, x uint32, edit func(p *parentNode)) {
-		p := *t.nodes[x].parent
+		p := *t.node(x).parent
 		p.unmerged = slices.Clone(p.unmerged)
 		edit(&p)
-		t.nodes[x].parent = &p
+		t.edit(x).parent = &p
 	}
 	return []treeMutation{
 		{"parent's key", func(st *stage, t *tree) {
@@ -164,7 +164,7 @@ func treeMutations() []treeMutation {
 		}, ErrParentHash},
 		{"parent's parent hash", func(_ *stage, t *tree) { parent(t, 1, func(p *parentNode) { p.parentHash = []byte("no") }) }, ErrParentHash},
 		{"a parent from nowhere", func(st *stage, t *tree) {
-			t.nodes[5].parent = &parentNode{key: must(st.s.generateKeyPair())(st.t).public}
+			t.edit(5).parent = &parentNode{key: must(st.s.generateKeyPair())(st.t).public}
 		}, ErrParentHash},
 		{"an unmerged leaf that is blank", func(_ *stage, t *tree) { parent(t, 7, func(p *parentNode) { p.unmerged = []uint32{7} }) }, ErrTree},
 		{"an unmerged leaf that is elsewhere", func(_ *stage, t *tree) { parent(t, 1, func(p *parentNode) { p.unmerged = []uint32{2} }) }, ErrTree},
@@ -172,16 +172,16 @@ func treeMutations() []treeMutation {
 		{"an unmerged leaf that a node below has merged", func(_ *stage, t *tree) { parent(t, 3, func(p *parentNode) { p.unmerged = []uint32{1} }) }, ErrTree},
 		{"unmerged leaves out of order", func(_ *stage, t *tree) { parent(t, 3, func(p *parentNode) { p.unmerged = []uint32{3, 2} }) }, ErrMalformed},
 		{"a leaf's signature", func(_ *stage, t *tree) {
-			l := *t.nodes[0].leaf
+			l := *t.node(0).leaf
 			l.Signature = bytes.Clone(l.Signature)
 			l.Signature[3] ^= 1
-			t.nodes[0].leaf = &l
+			t.edit(0).leaf = &l
 		}, ErrSignature},
 		{"an encryption key twice, at a leaf and a parent", func(st *stage, t *tree) {
-			l := *t.nodes[4].leaf
-			l.EncryptionKey = t.nodes[3].parent.key
+			l := *t.node(4).leaf
+			l.EncryptionKey = t.node(3).parent.key
 			check(st.t, l.sign(st.s, st.all[2].config.Identity.signer, nil, 0))
-			t.nodes[4].leaf = &l
+			t.edit(4).leaf = &l
 		}, ErrTree},
 	}
 }
@@ -197,8 +197,8 @@ func TestBadTreesAreRefusedByTheJoiner(t *testing.T) {
 					p := v.(**tree)
 					bad := (*p).clone()
 					m.edit(st, bad)
-					for i := range bad.nodes {
-						bad.nodes[i].hash = nil
+					for i := range bad.size {
+						bad.edit(i).hash = nil
 					}
 					*p = bad
 				}
@@ -493,14 +493,14 @@ func TestAHiddenUnmergedLeafIsRefused(t *testing.T) {
 		}
 		p := v.(**tree)
 		bad := (*p).clone()
-		top := *bad.nodes[3].parent
+		top := *bad.node(3).parent
 		if len(top.unmerged) != 2 || top.unmerged[0] != 0 {
 			t.Fatalf("unmerged leaves %v, want leaf 0 and the joiner's", top.unmerged)
 		}
 		top.unmerged = top.unmerged[1:]
-		bad.nodes[3].parent = &top
-		for i := range bad.nodes {
-			bad.nodes[i].hash = nil
+		bad.edit(3).parent = &top
+		for i := range bad.size {
+			bad.edit(i).hash = nil
 		}
 		*p = bad
 	}

@@ -44,7 +44,7 @@ func (g *Group) process(a *authenticated) (*Staged, error) {
 	if err := r.mergePath(); err != nil {
 		return nil, err
 	}
-	if err := c.members(ch.tree, ch.extensions, ch.fresh(r.committer, commit.Path != nil)); err != nil {
+	if err := c.members(ch.tree, ch.extensions, ch.fresh(r.committer, commit.Path != nil), ch.demands(g.epoch)); err != nil {
 		return nil, refuseFor(ErrProposals, err, "after they are applied")
 	}
 	st := &Staged{

@@ -83,7 +83,7 @@ func (ch *change) applyTree(list []proposed) error {
 	}
 	for _, p := range list {
 		if p.Type == ProposeAdd {
-			if len(ch.tree.nodes) >= int(nodeWidth(maxLeaves)) && ch.tree.crowded() {
+			if ch.tree.size >= nodeWidth(maxLeaves) && ch.tree.crowded() {
 				return refuse(ErrProposals, "more than %d members", maxLeaves)
 			}
 			ch.added = append(ch.added, ch.tree.add(p.Add.Leaf))
@@ -253,8 +253,11 @@ func (ch *change) fresh(committer uint32, path bool) []uint32 {
 	if path {
 		out = append(out, committer)
 	}
-	if out == nil {
-		out = []uint32{} // nothing, which is not everything
-	}
 	return out
+}
+
+// demands says whether a commit asks of all members what they were not asked before: other extensions of the group, or a
+// credential type that nobody had.
+func (ch *change) demands(e *epoch) bool {
+	return !equalExtensions(e.context.extensions, ch.extensions) || ch.tree.kinds.beyond(e.tree.kinds)
 }

@@ -49,18 +49,76 @@ func (n *node) key() []byte {
 	return n.parent.key
 }
 
-// A tree has a power of two of leaves. A clone shares the nodes' content.
+// A page is a stretch of a tree's nodes. Trees of successive epochs share the pages that did not change.
+type page [pageSize]node
+
+const pageSize = 16
+
+// A tree has a power of two of leaves. A clone shares its pages, and each side copies the one it changes.
 type tree struct {
 	s     *suite
-	nodes []node
+	pages []*page
+	own   []bool // pages that no other tree has
+	size  uint32 // in nodes
 	full  uint32 // no leaf before it is blank
+	kinds kinds  // of the members' credentials
+	index *index // of the keys; nil until it is asked for
 }
 
-func newTree(s *suite, leaf *LeafNode) *tree { return &tree{s: s, nodes: []node{{leaf: leaf}}} }
+func newTree(s *suite, leaf *LeafNode) *tree { return treeOf(s, []node{{leaf: leaf}}) }
 
-func (t *tree) clone() *tree { return &tree{s: t.s, nodes: slices.Clone(t.nodes), full: t.full} }
+// treeOf makes a tree of the nodes that are there, filled up with blank ones.
+func treeOf(s *suite, nodes []node) *tree {
+	t := &tree{s: s}
+	t.grow(nodeWidth(widthFor(uint32(len(nodes)+2) / 2)))
+	for x := range nodes {
+		t.pages[x/pageSize][x%pageSize] = nodes[x]
+		t.kinds.change(nil, nodes[x].leaf)
+	}
+	return t
+}
 
-func (t *tree) width() uint32 { return uint32(len(t.nodes)+1) / 2 } // in leaves
+// grow adds blank nodes up to a size.
+func (t *tree) grow(size uint32) {
+	for uint32(len(t.pages))*pageSize < size {
+		t.pages, t.own = append(t.pages, new(page)), append(t.own, true)
+	}
+	t.size = size
+}
+
+// clone returns a tree that shares everything with t.
+func (t *tree) clone() *tree {
+	clear(t.own)
+	c := *t
+	c.pages, c.own, c.kinds = slices.Clone(t.pages), make([]bool, len(t.own)), slices.Clone(t.kinds)
+	if c.index.worn(t.size) {
+		c.index = nil
+	}
+	return &c
+}
+
+// node returns a node to be read, and to have its tree hash filled in, which is the same for all that share it.
+func (t *tree) node(x uint32) *node { return &t.pages[x/pageSize][x%pageSize] }
+
+// edit returns a node to be changed.
+func (t *tree) edit(x uint32) *node {
+	p := x / pageSize
+	if !t.own[p] {
+		copied := *t.pages[p]
+		t.pages[p], t.own[p] = &copied, true
+	}
+	return &t.pages[p][x%pageSize]
+}
+
+func (t *tree) setLeaf(index uint32, leaf *LeafNode) {
+	n := t.edit(2 * index)
+	t.kinds.change(n.leaf, leaf)
+	n.leaf = leaf
+}
+
+func (t *tree) setParent(x uint32, p *parentNode) { t.edit(x).parent = p }
+
+func (t *tree) width() uint32 { return (t.size + 1) / 2 } // in leaves
 
 func (t *tree) root() uint32 { return rootOf(t.width()) }
 
@@ -69,13 +127,13 @@ func (t *tree) leaf(index uint32) *LeafNode {
 	if index >= t.width() {
 		return nil
 	}
-	return t.nodes[2*index].leaf
+	return t.node(2 * index).leaf
 }
 
 // leaves calls yield for each member.
 func (t *tree) leaves(yield func(uint32, *LeafNode) bool) {
 	for i := uint32(0); i < t.width(); i++ {
-		if l := t.nodes[2*i].leaf; l != nil && !yield(i, l) {
+		if l := t.node(2 * i).leaf; l != nil && !yield(i, l) {
 			return
 		}
 	}
@@ -84,7 +142,9 @@ func (t *tree) leaves(yield func(uint32, *LeafNode) bool) {
 // touch forgets the tree hashes from a node to the root.
 func (t *tree) touch(x uint32) {
 	for root := t.root(); ; x = parentOf(x) {
-		t.nodes[x].hash = nil
+		if t.node(x).hash != nil {
+			t.edit(x).hash = nil
+		}
 		if x == root {
 			return
 		}
@@ -95,7 +155,9 @@ func (t *tree) touch(x uint32) {
 func (t *tree) blankPath(index uint32) {
 	for x, root := 2*index, t.root(); x != root; {
 		x = parentOf(x)
-		t.nodes[x].parent = nil
+		if t.node(x).parent != nil {
+			t.setParent(x, nil)
+		}
 	}
 	t.touch(2 * index)
 }
@@ -103,19 +165,19 @@ func (t *tree) blankPath(index uint32) {
 // free returns the leftmost blank leaf, doubling the tree when there is none (§7.7).
 func (t *tree) free() uint32 {
 	for ; t.full < t.width(); t.full++ {
-		if t.nodes[2*t.full].leaf == nil {
+		if t.leaf(t.full) == nil {
 			return t.full
 		}
 	}
 	index := t.width()
-	t.nodes = append(t.nodes, make([]node, nodeWidth(2*index)-nodeWidth(index))...)
+	t.grow(nodeWidth(2 * index))
 	return index
 }
 
 // crowded says whether no leaf is blank.
 func (t *tree) crowded() bool {
 	for i := t.full; i < t.width(); i++ {
-		if t.nodes[2*i].leaf == nil {
+		if t.leaf(i) == nil {
 			return false
 		}
 	}
@@ -125,13 +187,12 @@ func (t *tree) crowded() bool {
 // add puts a new member at the leftmost free leaf and returns its index (§12.1.1).
 func (t *tree) add(leaf *LeafNode) uint32 {
 	index := t.free()
-	t.nodes[2*index].leaf = leaf
+	t.setLeaf(index, leaf)
 	for x, root := 2*index, t.root(); x != root; {
 		x = parentOf(x)
-		if p := t.nodes[x].parent; p != nil {
+		if p := t.node(x).parent; p != nil {
 			at, _ := slices.BinarySearch(p.unmerged, index)
-			q := &parentNode{key: p.key, parentHash: p.parentHash, unmerged: slices.Insert(slices.Clone(p.unmerged), at, index)}
-			t.nodes[x].parent = q
+			t.setParent(x, &parentNode{key: p.key, parentHash: p.parentHash, unmerged: slices.Insert(slices.Clone(p.unmerged), at, index)})
 		}
 	}
 	t.touch(2 * index)
@@ -140,13 +201,13 @@ func (t *tree) add(leaf *LeafNode) uint32 {
 
 // update replaces a member's leaf node (§12.1.2).
 func (t *tree) update(index uint32, leaf *LeafNode) {
-	t.nodes[2*index].leaf = leaf
+	t.setLeaf(index, leaf)
 	t.blankPath(index)
 }
 
 // remove takes a member out; truncate must follow (§12.1.3).
 func (t *tree) remove(index uint32) {
-	t.nodes[2*index].leaf = nil
+	t.setLeaf(index, nil)
 	t.full = min(t.full, index)
 	t.blankPath(index)
 }
@@ -155,17 +216,27 @@ func (t *tree) remove(index uint32) {
 func (t *tree) truncate() {
 	for w := t.width(); w > 1; w /= 2 {
 		for i := w / 2; i < w; i++ {
-			if t.nodes[2*i].leaf != nil {
+			if t.leaf(i) != nil {
 				return
 			}
 		}
-		t.nodes = t.nodes[:nodeWidth(w/2):nodeWidth(w/2)]
+		t.shrink(nodeWidth(w / 2))
 	}
+}
+
+// shrink leaves the nodes before size; those behind are blank when the tree grows again.
+func (t *tree) shrink(size uint32) {
+	pages := (size + pageSize - 1) / pageSize
+	t.pages, t.own = t.pages[:pages:pages], t.own[:pages:pages]
+	for x := size; x < min(t.size, pages*pageSize); x++ {
+		*t.edit(x) = node{}
+	}
+	t.size = size
 }
 
 // resolution appends the nodes that reach every member below x (§4.1.1).
 func (t *tree) resolution(dst []uint32, x uint32) []uint32 {
-	n := &t.nodes[x]
+	n := t.node(x)
 	switch {
 	case n.leaf != nil:
 		return append(dst, x)
@@ -183,7 +254,7 @@ func (t *tree) resolution(dst []uint32, x uint32) []uint32 {
 
 // empty says whether x has an empty resolution.
 func (t *tree) empty(x uint32) bool {
-	if !t.nodes[x].blank() {
+	if !t.node(x).blank() {
 		return false
 	}
 	return isLeaf(x) || t.empty(leftOf(x)) && t.empty(rightOf(x))
@@ -205,13 +276,13 @@ func (t *tree) filteredPath(index uint32) []step {
 
 // append encodes the tree as the ratchet_tree extension's content (§12.4.3.3).
 func (t *tree) append(dst []byte) []byte {
-	last := len(t.nodes)
-	for last > 0 && t.nodes[last-1].blank() {
+	last := t.size
+	for last > 0 && t.node(last-1).blank() {
 		last--
 	}
 	start := len(dst)
-	for i := range t.nodes[:last] {
-		n := &t.nodes[i]
+	for x := range last {
+		n := t.node(x)
 		dst = appendOptional(dst, !n.blank())
 		switch {
 		case n.leaf != nil:
@@ -229,7 +300,8 @@ const maxLeaves = 1 << 18
 
 func readTreeNodes(r *reader) []node {
 	sub := r.list()
-	var nodes []node
+	sub.last = new(lastCapabilities)
+	nodes := make([]node, 0, len(sub.data)/160+1)
 	for sub.more() {
 		x := uint32(len(nodes))
 		if x >= nodeWidth(maxLeaves) {
@@ -262,8 +334,7 @@ func parseTree(s *suite, data []byte) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	full := nodeWidth(widthFor(uint32(len(nodes)+2) / 2))
-	return &tree{s: s, nodes: append(nodes, make([]node, int(full)-len(nodes))...)}, nil
+	return treeOf(s, nodes), nil
 }
 
 // find returns the index of a leaf that is the same as the given one.

@@ -10,7 +10,7 @@ func (t *tree) hash() []byte { return t.hashes(t.root(), new([]byte)) }
 
 // hashes fills in the tree hashes below x that are missing. buf is scratch space.
 func (t *tree) hashes(x uint32, buf *[]byte) []byte {
-	n := &t.nodes[x]
+	n := t.node(x)
 	if n.hash != nil {
 		return n.hash
 	}
@@ -43,19 +43,31 @@ func appendParentInput(dst []byte, p *parentNode, left, right []byte) []byte {
 
 // original returns the tree hash of x as it was before the leaves in without were added (§7.9).
 func (t *tree) original(x uint32, without []uint32) []byte {
-	if !slices.ContainsFunc(without, func(i uint32) bool { return under(2*i, x) }) {
+	if without = below(without, x); len(without) == 0 {
 		return t.hashes(x, new([]byte))
 	}
 	if isLeaf(x) {
 		return t.s.digest(appendLeafInput(nil, x/2, nil))
 	}
 	left, right := t.original(leftOf(x), without), t.original(rightOf(x), without)
-	p := t.nodes[x].parent
+	p := t.node(x).parent
 	if p != nil {
-		kept := slices.DeleteFunc(slices.Clone(p.unmerged), func(i uint32) bool { return slices.Contains(without, i) })
+		kept := slices.DeleteFunc(slices.Clone(p.unmerged), func(i uint32) bool {
+			_, found := slices.BinarySearch(without, i)
+			return found
+		})
 		p = &parentNode{key: p.key, parentHash: p.parentHash, unmerged: kept}
 	}
 	return t.s.digest(appendParentInput(nil, p, left, right))
+}
+
+// below returns the part of an ascending list of leaves that is below x.
+func below(leaves []uint32, x uint32) []uint32 {
+	half := uint32(1) << level(x) >> 1 // of the leaves below x; 0 for a leaf
+	first, last := x/2-half+min(half, 1), x/2+half
+	from, _ := slices.BinarySearch(leaves, first)
+	to, _ := slices.BinarySearch(leaves, last+1)
+	return leaves[from:to]
 }
 
 // parentHash is the parent hash of p with a copath child's original tree hash.
@@ -67,8 +79,8 @@ func (t *tree) parentHash(p *parentNode, sibling []byte) []byte {
 
 // checkParentHashes verifies that each non-blank parent is covered by exactly one chain from a leaf (§7.9.2).
 func (t *tree) checkParentHashes() error {
-	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
-		p := t.nodes[x].parent
+	for x := uint32(1); x < t.size; x += 2 {
+		p := t.node(x).parent
 		if p == nil {
 			continue
 		}
@@ -88,12 +100,7 @@ func (t *tree) checkParentHashes() error {
 // chained says whether a node in the resolution of child holds p's parent hash and was its neighbour when p was set: the
 // rest of the resolution is just p's unmerged leaves below child.
 func (t *tree) chained(p *parentNode, child, sibling uint32) bool {
-	var unmerged, others int
-	for _, i := range p.unmerged {
-		if under(2*i, child) {
-			unmerged++
-		}
-	}
+	unmerged, others := len(below(p.unmerged, child)), 0
 	var d uint32
 	resolved := t.resolution(nil, child)
 	for _, x := range resolved {
@@ -105,7 +112,7 @@ func (t *tree) chained(p *parentNode, child, sibling uint32) bool {
 	if others != 1 || len(resolved) != unmerged+1 {
 		return false
 	}
-	held := t.nodes[d].parentHash()
+	held := t.node(d).parentHash()
 	return held != nil && bytes.Equal(held, t.parentHash(p, t.original(sibling, p.unmerged)))
 }
 

@@ -52,7 +52,7 @@ func (t *tree) draftPath(index uint32, leaf *LeafNode, key *signer, groupID []by
 	if err := leaf.sign(t.s, key, groupID, index); err != nil {
 		return nil, err
 	}
-	t.nodes[2*index].leaf = leaf
+	t.setLeaf(index, leaf)
 	t.touch(2 * index)
 	return d, nil
 }
@@ -63,9 +63,10 @@ func (t *tree) setPath(steps []step, public [][]byte) []byte {
 	above := []byte{}
 	for i, step := range slices.Backward(steps) {
 		p := &parentNode{key: public[i], parentHash: above}
-		t.nodes[step.node].parent = p
+		t.setParent(step.node, p)
 		above = t.parentHash(p, t.hashes(step.copath, buf))
 	}
+	t.indexPath(steps)
 	return above
 }
 
@@ -94,7 +95,7 @@ func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uin
 	var letters []letter
 	for i, step := range d.steps {
 		n := &path.Nodes[i]
-		n.PublicKey = t.nodes[step.node].parent.key
+		n.PublicKey = t.node(step.node).parent.key
 		to := t.recipients(nil, step.copath, added)
 		n.Ciphertexts = make([]Ciphertext, len(to))
 		for j, x := range to {
@@ -103,7 +104,7 @@ func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uin
 	}
 	return path, t.s.share(len(letters), func(from, to int) error {
 		for _, l := range letters[from:to] {
-			key, err := t.s.publicKey(t.nodes[l.to].key())
+			key, err := t.s.publicKey(t.node(l.to).key())
 			if err != nil {
 				return err
 			}
@@ -139,7 +140,7 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 	if want := t.setPath(steps, public); !bytes.Equal(want, path.Leaf.ParentHash) {
 		return nil, refuseFor(ErrPath, ErrParentHash, "of the committer's leaf %d", index)
 	}
-	t.nodes[2*index].leaf = path.Leaf
+	t.setLeaf(index, path.Leaf)
 	t.touch(2 * index)
 	return steps, nil
 }
@@ -154,15 +155,10 @@ func (t *tree) freshKeys(index uint32, leaf []byte, public [][]byte) error {
 			}
 		}
 	}
-	for x := range t.nodes {
-		n := &t.nodes[x]
-		if n.blank() {
-			continue
-		}
-		for _, k := range all {
-			if bytes.Equal(k, n.key()) {
-				return refuseFor(ErrPath, ErrDuplicate, "its encryption key is that of node %d", x)
-			}
+	known := t.keys()
+	for _, k := range all {
+		if x, found := known.find(t, encryptionKeys, k, t.size); found {
+			return refuseFor(ErrPath, ErrDuplicate, "its encryption key is that of node %d", x)
 		}
 	}
 	return nil
@@ -203,7 +199,7 @@ func (t *tree) derivePath(nodes []uint32, secret []byte) (privateKeys, []byte, e
 		if err != nil {
 			return nil, nil, err
 		}
-		if !bytes.Equal(k.public, t.nodes[x].parent.key) {
+		if !bytes.Equal(k.public, t.node(x).parent.key) {
 			return nil, nil, refuse(ErrPath, "the path secret of node %d does not belong to its public key", x)
 		}
 		found[x] = k
@@ -216,7 +212,7 @@ func (t *tree) derivePath(nodes []uint32, secret []byte) (privateKeys, []byte, e
 func (t *tree) holds(keys privateKeys) privateKeys {
 	kept := make(privateKeys, len(keys))
 	for x, k := range keys {
-		if int(x) < len(t.nodes) && !t.nodes[x].blank() && bytes.Equal(t.nodes[x].key(), k.public) {
+		if x < t.size && !t.node(x).blank() && bytes.Equal(t.node(x).key(), k.public) {
 			kept[x] = k
 		}
 	}

@@ -150,9 +150,10 @@ func (c *checker) packageFields(k *KeyPackage) error {
 	return nil
 }
 
-// members checks what the leaf nodes of a tree owe each other and the group's extensions: capabilities and uniqueness. Of
-// a tree that was valid before, only what is new needs to be compared; fresh lists it, nil for everything.
-func (c *checker) members(t *tree, extensions []Extension, fresh []uint32) error {
+// members checks what leaf nodes owe the others and the group's extensions: capabilities and uniqueness. Of a tree that was
+// valid before, only what is fresh needs to be looked at, unless all members are asked for something new; all keys of the
+// fresh leaves are in the tree's index then.
+func (c *checker) members(t *tree, extensions []Extension, fresh []uint32, everyone bool) error {
 	if c.lax {
 		return nil
 	}
@@ -160,86 +161,38 @@ func (c *checker) members(t *tree, extensions []Extension, fresh []uint32) error
 	if err != nil {
 		return err
 	}
-	var used []CredentialType
-	for _, l := range t.leaves {
-		if !slices.Contains(used, l.Credential.Type) {
-			used = append(used, l.Credential.Type)
+	if everyone {
+		for i, l := range t.leaves {
+			if err := t.supports(i, l, extensions, required); err != nil {
+				return err
+			}
+		}
+	} else {
+		for _, i := range fresh {
+			if err := t.supports(i, t.leaf(i), extensions, required); err != nil {
+				return err
+			}
 		}
 	}
-	for i, l := range t.leaves {
-		for _, k := range used {
-			if !slices.Contains(l.Capabilities.Credentials, k) {
-				return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support credential type %d, which is in use", i, k)
-			}
+	return t.unique(fresh)
+}
+
+// supports checks what a leaf's capabilities owe the group.
+func (t *tree) supports(i uint32, l *LeafNode, extensions []Extension, required *Required) error {
+	for _, k := range t.kinds {
+		if !slices.Contains(l.Capabilities.Credentials, k.of) {
+			return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support credential type %d, which is in use", i, k.of)
 		}
-		for _, e := range extensions {
-			if !l.Capabilities.extension(e.Type) {
-				return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support the group's extension type %d", i, e.Type)
-			}
+	}
+	for _, e := range extensions {
+		if !l.Capabilities.extension(e.Type) {
+			return refuseFor(ErrLeaf, ErrCapabilities, "leaf %d does not support the group's extension type %d", i, e.Type)
 		}
-		if required == nil {
-			continue
-		}
+	}
+	if required != nil {
 		if err := required.meets(&l.Capabilities); err != nil {
 			return refuseFor(ErrLeaf, err, "leaf %d", i)
 		}
-	}
-	if fresh == nil {
-		return c.uniqueAll(t)
-	}
-	return c.unique(t, fresh)
-}
-
-// unique compares the keys of some leaves with everyone's.
-func (c *checker) unique(t *tree, fresh []uint32) error {
-	if len(fresh) > 8 {
-		return c.uniqueAll(t)
-	}
-	for _, i := range fresh {
-		l := t.leaf(i)
-		for x := range t.nodes {
-			n := &t.nodes[x]
-			if n.blank() || uint32(x) == 2*i {
-				continue
-			}
-			if bytes.Equal(n.key(), l.EncryptionKey) {
-				return refuseFor(ErrLeaf, ErrDuplicate, "leaf %d has the encryption key of node %d", i, x)
-			}
-			if n.leaf != nil && bytes.Equal(n.leaf.SignatureKey, l.SignatureKey) {
-				return refuseFor(ErrLeaf, ErrDuplicate, "leaf %d has the signature key of leaf %d", i, x/2)
-			}
-		}
-	}
-	return nil
-}
-
-func (c *checker) uniqueAll(t *tree) error {
-	encryption := make(map[string]struct{}, len(t.nodes))
-	signature := make(map[string]struct{}, len(t.nodes)/2)
-	for x := range t.nodes {
-		n := &t.nodes[x]
-		if n.blank() {
-			continue
-		}
-		encryption[string(n.key())] = struct{}{}
-		if n.leaf != nil {
-			signature[string(n.leaf.SignatureKey)] = struct{}{}
-		}
-	}
-	keys, members := 0, 0
-	for x := range t.nodes {
-		if n := &t.nodes[x]; !n.blank() {
-			keys++
-			if n.leaf != nil {
-				members++
-			}
-		}
-	}
-	if len(encryption) != keys {
-		return refuseFor(ErrLeaf, ErrDuplicate, "an encryption key stands twice in the tree")
-	}
-	if len(signature) != members {
-		return refuseFor(ErrLeaf, ErrDuplicate, "a signature key stands twice in the tree")
 	}
 	return nil
 }
@@ -264,14 +217,17 @@ func (c *checker) tree(t *tree, context *groupContext) error {
 	if err := c.docket.settle(c.s); err != nil {
 		return err
 	}
-	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
-		if p := t.nodes[x].parent; p != nil {
+	for x := uint32(1); x < t.size; x += 2 {
+		if p := t.node(x).parent; p != nil {
 			if _, err := c.s.publicKey(p.key); err != nil {
 				return refuseFor(ErrTree, err, "node %d", x)
 			}
 		}
 	}
-	if err := c.members(t, context.extensions, nil); err != nil {
+	if err := c.members(t, context.extensions, nil, true); err != nil {
+		return refuseFor(ErrTree, err, "its members")
+	}
+	if err := t.indexAll(); err != nil && !c.lax {
 		return refuseFor(ErrTree, err, "its members")
 	}
 	return nil
@@ -279,8 +235,8 @@ func (c *checker) tree(t *tree, context *groupContext) error {
 
 // checkUnmerged verifies the unmerged leaves of every parent.
 func (t *tree) checkUnmerged() error {
-	for x := uint32(1); x < uint32(len(t.nodes)); x += 2 {
-		p := t.nodes[x].parent
+	for x := uint32(1); x < t.size; x += 2 {
+		p := t.node(x).parent
 		if p == nil {
 			continue
 		}
@@ -289,7 +245,7 @@ func (t *tree) checkUnmerged() error {
 				return refuse(ErrTree, "unmerged leaf %d of node %d is no member below it", i, x)
 			}
 			for y := parentOf(2 * i); y != x; y = parentOf(y) {
-				q := t.nodes[y].parent
+				q := t.node(y).parent
 				if q == nil {
 					continue
 				}

@@ -21,7 +21,7 @@ func TestVectorsMessages(t *testing.T) {
 	decoders := map[string]func([]byte) ([]byte, error){
 		"mls_welcome": whole, "mls_group_info": whole, "mls_key_package": whole, "private_message": whole,
 		"public_message_application": whole, "public_message_proposal": whole, "public_message_commit": whole,
-		"ratchet_tree":                      recode(readTreeNodes, func(n []node) []byte { return (&tree{nodes: n}).append(nil) }),
+		"ratchet_tree":                      recode(readTreeNodes, func(n []node) []byte { return treeOf(nil, n).append(nil) }),
 		"group_secrets":                     recode(readGroupSecrets, func(g *groupSecrets) []byte { return g.append(nil) }),
 		"commit":                            recode(readCommit, func(c *Commit) []byte { return c.append(nil) }),
 		"add_proposal":                      body(ProposeAdd),
@@ -93,9 +93,9 @@ type protectionVector struct {
 func (v *protectionVector) group(t *testing.T, s *suite, self uint32) *Group {
 	key := must(s.parseSigner(v.Private))(t)
 	same(t, "signature public key", key.public, v.Public)
-	tree := &tree{s: s, nodes: make([]node, 3)}
+	tree := treeOf(s, make([]node, 3))
 	for i := range uint32(2) {
-		tree.nodes[2*i].leaf = &LeafNode{SignatureKey: v.Public, EncryptionKey: []byte{byte(i)}, Source: FromUpdate}
+		tree.edit(2 * i).leaf = &LeafNode{SignatureKey: v.Public, EncryptionKey: []byte{byte(i)}, Source: FromUpdate}
 	}
 	e := &epoch{tree: tree, self: self, keys: privateKeys{}}
 	e.context = groupContext{version: 1, suite: s.id, groupID: v.GroupID, epoch: v.Epoch, treeHash: v.TreeHash, transcript: v.Transcript}

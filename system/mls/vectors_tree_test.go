@@ -43,8 +43,8 @@ func TestVectorsTreeValidation(t *testing.T) {
 	each(t, "tree-validation", func(v *vector) Suite { return v.Suite }, func(t *testing.T, s *suite, v *vector) {
 		tree := must(parseTree(s, v.Tree))(t)
 		tree.hash()
-		for x := range tree.nodes {
-			same(t, "tree hash", tree.nodes[x].hash, v.Hashes[x])
+		for x := range tree.size {
+			same(t, "tree hash", tree.node(x).hash, v.Hashes[x])
 			if d := cmp.Diff(append([]uint32{}, v.Resolutions[x]...), append([]uint32{}, tree.resolution(nil, uint32(x))...)); d != "" {
 				t.Errorf("resolution of %d: %s", x, d)
 			}
