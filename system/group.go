@@ -20,9 +20,10 @@ const groupText = "This is a message of seventy bytes, about as long as a text i
 
 // A groupCase is a case of the benchmark group.
 type groupCase struct {
-	op      string // create_group, join_welcome, send_app_message, ingest_app_message, ingest_commit
-	members int    // beside the one that creates the group
-	first   bool   // the first message of an epoch, whose keys are still to be derived
+	op        string // create_group, join_welcome, send_app_message, ingest_app_message, commit, ingest_commit
+	members   int    // beside the one that creates the group
+	first     bool   // the first message of an epoch, whose keys are still to be derived
+	populated bool   // the committer's copath has keys; else the tree is as a mass add leaves it
 }
 
 // parseGroupCase reads a case's name: create_group/32, join_welcome, send_app_message/first.
@@ -41,7 +42,11 @@ func parseGroupCase(name string) (groupCase, error) {
 			return c, bad
 		}
 		return c, nil
-	case "create_group", "join_welcome", "ingest_commit":
+	case "commit", "ingest_commit":
+		if parameter, c.populated = strings.CutSuffix(parameter, "/populated"); !given {
+			return c, bad
+		}
+	case "create_group", "join_welcome":
 		if !given {
 			if op != "join_welcome" {
 				return c, bad
@@ -118,6 +123,8 @@ func group(_ context.Context, q engine.Question) (engine.Work, error) {
 		work.Call, err = b.send()
 	case "ingest_app_message":
 		work.Call, err = b.ingest()
+	case "commit":
+		work.Call, err = b.commit()
 	case "ingest_commit":
 		work.Call, err = b.ingestCommit()
 	}
@@ -258,16 +265,24 @@ func sameEpoch(g *mls.Group, authenticator []byte) error {
 
 // found makes a group whose last added member joins it too.
 func found(members int, seam mls.Seam) (founder, joiner *mls.Group, last groupClient, welcome []byte, err error) {
+	founder, joiner, others, welcome, err := foundOf(members, seam)
+	if err != nil {
+		return nil, nil, last, nil, err
+	}
+	return founder, joiner, others[members-1], welcome, nil
+}
+
+// foundOf is found, with all that were added.
+func foundOf(members int, seam mls.Seam) (founder, joiner *mls.Group, others []groupClient, welcome []byte, err error) {
 	first, err := newGroupClient("founder", seam)
 	if err != nil {
-		return nil, nil, last, nil, err
+		return nil, nil, nil, nil, err
 	}
-	others, err := newGroupClients(members, seam)
-	if err != nil {
-		return nil, nil, last, nil, err
+	if others, err = newGroupClients(members, seam); err != nil {
+		return nil, nil, nil, nil, err
 	}
 	if founder, err = mls.Create(first.config, nil); err != nil {
-		return nil, nil, last, nil, err
+		return nil, nil, nil, nil, err
 	}
 	var o mls.CommitOptions
 	for _, c := range others {
@@ -275,13 +290,83 @@ func found(members int, seam mls.Seam) (founder, joiner *mls.Group, last groupCl
 	}
 	st, err := founder.Commit(o)
 	if err != nil {
-		return nil, nil, last, nil, err
+		return nil, nil, nil, nil, err
 	}
-	last = others[members-1]
+	last := others[members-1]
 	if joiner, err = mls.Join(last.config, st.Welcome, last.bundle, mls.JoinOptions{}); err != nil {
-		return nil, nil, last, nil, err
+		return nil, nil, nil, nil, err
 	}
-	return founder, joiner, last, st.Welcome, founder.Accept(st)
+	return founder, joiner, others, st.Welcome, founder.Accept(st)
+}
+
+// party makes the group of a commit's case: the founder's copath is blank, or has the keys that one member of each of its
+// subtrees gives it with a commit.
+func (b *groupBench) party() (founder, joiner *mls.Group, err error) {
+	founder, joiner, others, welcome, err := foundOf(b.members, b.seam)
+	if err != nil || !b.populated {
+		return founder, joiner, err
+	}
+	everyone := []*mls.Group{founder, joiner}
+	for leaf := 1; leaf < b.members; leaf *= 2 {
+		g, err := mls.Join(others[leaf-1].config, welcome, others[leaf-1].bundle, mls.JoinOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		everyone = append(everyone, g)
+	}
+	for _, g := range everyone[2:] {
+		st, err := g.Commit(mls.CommitOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := g.Accept(st); err != nil {
+			return nil, nil, err
+		}
+		for _, o := range everyone {
+			if o == g {
+				continue
+			}
+			if err := follows(o, st.Message); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return founder, joiner, nil
+}
+
+// follows takes in another's commit.
+func follows(g *mls.Group, message []byte) error {
+	event, err := g.Open(message)
+	if err != nil {
+		return err
+	}
+	return g.Accept(event.Commit)
+}
+
+// commit times a commit without proposals: an update path, made, signed, encrypted and accepted.
+func (b *groupBench) commit() (groupCall, error) {
+	founder, joiner, err := b.party()
+	if err != nil {
+		return nil, err
+	}
+	commits, authenticators := make([][]byte, b.calls), make([][]byte, b.calls)
+	b.verify = func(i int) error {
+		if err := follows(joiner, commits[i]); err != nil {
+			return err
+		}
+		return sameEpoch(joiner, authenticators[i])
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		st, err := founder.Commit(mls.CommitOptions{})
+		if err != nil {
+			return err
+		}
+		if err := founder.Accept(st); err != nil {
+			return err
+		}
+		commits[i], authenticators[i] = st.Message, founder.EpochAuthenticator()
+		return nil
+	}, nil
 }
 
 // join times: a welcome's bytes in, a group that has checked the whole tree out.
@@ -366,9 +451,9 @@ func (b *groupBench) ingest() (groupCall, error) {
 }
 
 // ingestCommit times the check and acceptance of another member's commit, an update path without proposals; each is the next
-// epoch's. The founder alone commits, so below the path most parents are blank, as they are right after a mass add.
+// epoch's. The founder alone commits: unless the case says populated, most parents are blank, as they are after a mass add.
 func (b *groupBench) ingestCommit() (groupCall, error) {
-	founder, joiner, _, _, err := found(b.members, b.seam)
+	founder, joiner, err := b.party()
 	if err != nil {
 		return nil, err
 	}

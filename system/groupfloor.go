@@ -131,7 +131,7 @@ func groupFloor(_ context.Context, q engine.Question) (engine.Work, error) {
 		return engine.Work{}, err
 	}
 	call := map[string]func(groupCase) error{
-		"create_group": f.create, "join_welcome": f.join, "send_app_message": f.send, "ingest_app_message": f.ingest, "ingest_commit": f.ingestCommit,
+		"create_group": f.create, "join_welcome": f.join, "send_app_message": f.send, "ingest_app_message": f.ingest, "commit": f.commit, "ingest_commit": f.ingestCommit,
 	}[c.op]
 	work := engine.Work{Collected: true, Call: func(context.Context, int, int, *engine.Parts) error { return call(c) }}
 	work.Close = quietHeap()
@@ -192,6 +192,27 @@ func (f *floor) send(c groupCase) error {
 // ingest: two decryptions, a ratchet step, a signature checked.
 func (f *floor) ingest(groupCase) error {
 	return errors.Join(f.expand(ratchetLabels+senderLabels), f.decrypt(12), f.decrypt(floorMessage+70), f.known(floorMessage+floorSignedHead))
+}
+
+// seals is how many a path secret is encrypted to: everyone on their own, or one node at each height.
+func (c groupCase) seals() int {
+	if c.populated {
+		return c.depth()
+	}
+	return c.members
+}
+
+// commit: a path with its leaf, its secrets encrypted; the tree and parent hashes of the path; a commit signed and
+// encrypted under the secret tree's key; an epoch.
+func (f *floor) commit(c groupCase) error {
+	f.hash(1, floorLeaf)
+	f.hash(2*c.depth(), floorParent)
+	f.sign(floorLeaf)
+	f.sign(floorContext + floorSignedHead)
+	err := errors.Join(f.generate(), f.path(c.depth()), f.seal(c.seals(), floorContext), f.expand(2*c.depth()+leafRatchets+ratchetLabels+senderLabels))
+	f.encrypt(f.text[:floorContext+floorSignedHead])
+	f.encrypt(f.text[:12])
+	return errors.Join(err, f.schedule())
 }
 
 // ingestCommit: the commit decrypted, its signature and its leaf's checked, the secret tree's way to the committer's leaf;

@@ -109,7 +109,7 @@ func vocabularies() map[string]vocabulary {
 			words("sync sync-fast batch sidecar inproc-async noble-sync noble-async node-native floor null"), words("library socket http"),
 		},
 		"group": {
-			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message(/first)?|ingest_app_message|ingest_commit/(8|1000)`),
+			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message(/first)?|ingest_app_message|(ingest_)?commit/(8|1000)(/populated)?`),
 			words("toll toll-fast toll-fast-2 toll-voi floor-std floor-fast openmls openmls-wasm ts-mls mdk null"), words("engine engine+store engine+envelope"),
 		},
 		// load is what `toll load` writes: anybody's URLs and commands.
