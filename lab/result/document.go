@@ -131,7 +131,11 @@ type Row struct {
 	Rounds      []Round          `json:"rounds"`
 	Warnings    []string         `json:"warnings"`
 	Source      *Source          `json:"source,omitempty"` // foreign and published rows
-	TLS         *TLS             `json:"tls,omitempty"`
+
+	// Stated holds the figures of a foreign or published row as they were stated, by name and unit, such as p99_us.
+	Stated map[string]float64 `json:"stated,omitempty"`
+
+	TLS *TLS `json:"tls,omitempty"`
 }
 
 // A Contender says what answered.
