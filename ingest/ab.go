@@ -18,7 +18,7 @@ var (
 // unless it was told not to by -l, which its output does not say.
 func ab(t *text, r *Report) error {
 	row := Row{Label: "ab", Of: "ab", Figures: Figures{}, Failed: map[string]int64{}, Parts: map[string]Figures{}}
-	r.Method = Method{Tool: "ab", Model: "closed", KeepAlive: "off", Success: "length"}
+	r.Method = Method{Tool: "ab", Model: "closed", KeepAlive: "off", Success: "length", Resolution: 1000, MeanFromRate: true}
 	if rest, _, ok := t.after("Document Path:"); ok && rest != "" {
 		row.Label = rest
 	}

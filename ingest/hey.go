@@ -22,7 +22,7 @@ var (
 
 // hey reads hey, which prints seconds with four decimals and does not print how many workers it had.
 func hey(t *text, r *Report) error {
-	r.Method = Method{Tool: "hey", Model: "closed", Success: "status"}
+	r.Method = Method{Tool: "hey", Model: "closed", Success: "status", Resolution: 100}
 	return heyLike(t, r, "hey")
 }
 

@@ -57,6 +57,9 @@ type Method struct {
 	Order     string // sequential: rows were measured one after the other
 	Centre    string // which figure the row's interval is around: mean_us, p50_us, slope_us
 	Level     float64
+
+	Resolution   float64 // of the printed times, µs; 0: as fine as they are printed
+	MeanFromRate bool    // the harness computes the mean from the rate, so that the two say one thing
 }
 
 // A Report is an output that was read.
@@ -140,8 +143,7 @@ func Decode(name string, data []byte) (*Report, error) {
 	if at < 0 {
 		return nil, fmt.Errorf("ingest %s: %w; it reads %s", name, t.unknown(), strings.Join(Formats(), ", "))
 	}
-	sum := sha256.Sum256(data)
-	r := &Report{Format: all[at].name, File: filepath.Base(name), SHA256: hex.EncodeToString(sum[:])}
+	r := &Report{Format: all[at].name, File: filepath.Base(name), SHA256: Digest(data)}
 	if err := all[at].decode(t, r); err != nil {
 		return nil, fmt.Errorf("ingest %s, as %s: %w", name, r.Format, err)
 	}
@@ -149,6 +151,12 @@ func Decode(name string, data []byte) (*Report, error) {
 		return nil, fmt.Errorf("ingest %s, as %s: %w", name, r.Format, err)
 	}
 	return r, nil
+}
+
+// Digest is the SHA-256 of a text as it came, lower-case hex.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // check finds what no harness prints.

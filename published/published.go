@@ -19,16 +19,19 @@ var files embed.FS
 
 // A Table is one published table as its authors printed it. The caller owns it: every Load decodes a fresh one.
 type Table struct {
-	Name    string            `json:"name"`    // what Load takes
-	Title   string            `json:"title"`   // in our words
-	Source  string            `json:"source"`  // authors, repository and commit, or page
-	Date    string            `json:"date"`    // YYYY-MM or YYYY-MM-DD
-	Machine string            `json:"machine"` // as stated by the authors
-	Method  map[string]string `json:"method"`  // how they measured, a fact per key
-	Unit    string            `json:"unit"`    // of Min and P50
-	Rows    []Row             `json:"rows"`    // in published order
-	Errata  []string          `json:"errata"`  // what the figures cannot mean, a sentence each
-	SHA256  string            `json:"-"`       // of the embedded text, lower-case hex
+	Name    string            `json:"name"`              // what Load takes
+	Title   string            `json:"title"`             // in our words
+	Source  string            `json:"source"`            // authors, repository and commit, or page
+	Date    string            `json:"date"`              // YYYY-MM or YYYY-MM-DD
+	Machine string            `json:"machine"`           // as stated by the authors
+	Method  map[string]string `json:"method"`            // how they measured, a fact per key
+	Unit    string            `json:"unit"`              // of Min and P50
+	Load    *Shape            `json:"load,omitempty"`    // what its authors state of how it was called, in figures
+	Repeats []string          `json:"repeats,omitempty"` // tables of the same code and method, of another day or machine
+	Claims  []Claim           `json:"claims,omitempty"`  // what its authors conclude
+	Rows    []Row             `json:"rows"`              // in published order
+	Errata  []string          `json:"errata"`            // what the figures cannot mean, a sentence each
+	SHA256  string            `json:"-"`                 // of the embedded text, lower-case hex
 }
 
 // A Row is one line of a table. A figure that its authors did not print is zero or absent.
@@ -40,19 +43,73 @@ type Row struct {
 	P50       [2]float64         `json:"p50_ms"`            // lowest and highest over the samples, in Table.Unit
 	Ratios    []float64          `json:"ratio_p50"`         // p50 over their baseline's, one per sample; dimensionless
 	Figures   map[string]float64 `json:"figures,omitempty"` // any other column; the key ends in its unit (avg_ms, rps)
+
+	Case   string                        `json:"case,omitempty"`   // what was called, where the table has several; rows of one case and phase are compared
+	Load   *Shape                        `json:"load,omitempty"`   // of a row that was called otherwise than the rest
+	Parts  map[string]map[string]float64 `json:"parts,omitempty"`  // figures of shares of the load, such as one tool, from the authors' raw files
+	Rounds []map[string]float64          `json:"rounds,omitempty"` // figures of each repeat, in order, from the authors' raw files
+}
+
+// A Shape is how a table's rows were called. What its authors do not state is zero, nil or empty.
+type Shape struct {
+	Model      string             `json:"model"`                    // closed | open
+	Users      float64            `json:"users"`                    // callers at most at once; 0: a row's figure concurrency
+	Stages     []Stage            `json:"stages,omitempty"`         // of the users
+	Pause      *float64           `json:"pause_ms,omitempty"`       // that each iteration waits on purpose
+	Requests   map[string]float64 `json:"requests,omitempty"`       // HTTP requests of an iteration, by contender
+	Counted    float64            `json:"counted,omitempty"`        // of those, how many the rate counts; 0: all
+	Operations float64            `json:"operations,omitempty"`     // of those, how many call what is measured
+	Parts      map[string]float64 `json:"parts,omitempty"`          // how often an iteration has each part
+	LatencyOf  []string           `json:"latency_of,omitempty"`     // the parts that the latency is of; empty: every request
+	Delays     map[string]float64 `json:"delays_ms,omitempty"`      // that a part waits on purpose, once
+	Samples    float64            `json:"samples,omitempty"`        // calls behind each row
+	RTT        [2]float64         `json:"rtt_ms,omitzero"`          // between client and server, least and most
+	Fresh      bool               `json:"new_connection,omitempty"` // each call connects
+	Cores      float64            `json:"cores,omitempty"`          // that a contender may use
+	Backend    bool               `json:"backend,omitempty"`        // calls wait for something behind the contender
+	Success    string             `json:"success"`                  // how a reply is judged: status | length | content
+	Order      string             `json:"order"`                    // of contenders: sequential | fixed | shuffled
+}
+
+// A Stage is a linear change of the number of users.
+type Stage struct {
+	Seconds float64 `json:"seconds"`
+	To      float64 `json:"to"` // at its end, as a share of Shape.Users
+}
+
+// A Claim divides one row by another, as a table's authors do.
+type Claim struct {
+	Text   string  `json:"text"` // in our words
+	Of     string  `json:"of"`   // labels of rows
+	To     string  `json:"to"`
+	Figure string  `json:"figure"` // of both rows
+	Ratio  float64 `json:"ratio"`
 }
 
 // A pin is the digest that an embedded text must have.
 type pin struct{ name, sha256 string }
 
-// pins lists every table. A new digest here is a deliberate correction of our transcription, never of a figure.
+// pins lists every table. A new digest here is a deliberate correction or addition of our transcription, never of a figure.
 func pins() []pin {
 	return []pin{
-		{"spawn-seed", "dbddf66a91207177ae611af274113f0a2eb8843411aa5622daa2b660b57a4384"},
-		{"receipt-seed", "da6a3088bf4feec07f86341cc46d4ee42b117746d937945dfdd5a99f8f4e1cfc"},
-		{"transport-seed", "98260fc14a5b9b06e7ad46992e0b24247e82d152f5bb04387c60e2bdd8909b5c"},
-		{"group-seed", "96c8d310e8c49635e54a621fd658d598f875ce8934e0dd5650e858bd43648651"},
-		{"civitas-bus", "86fc384b01ea71d84bf883b0d2810a0225d5d7db0bdc7929186998e8bfd4c2bc"},
+		{"aimultiple-mcp-gateways", "7ec05ae08c820b489bf071eef21a821a15ee95ad98d25fd99b48ab0b6e17dd9a"},
+		{"civitas-bus", "dc2cfca1ec9173d1acf542a2405256ea1651866c1945ce198d1473eb1c8b9a4a"},
+		{"civitas-gateway", "d60f4e04ef4c3f8710d5222325cd14a3311cd7d99e8963d47cf9b4ac2e5d49c7"},
+		{"group-seed", "4ebb6a67a5998e177685c90286a42f4de2d6a5e3ac285a7ff2b4e01779944342"},
+		{"jmrplens-gitlab-mcp", "3c16af3bc785414338d5bf895b2fa8b8b50d8734903937cb1ef449ef5349c0fc"},
+		{"microsoft-locust-hosted-mcp", "29abe8e67b8aabc62f6a66a126f70986bfc0c5406b59a862994dae387a953f53"},
+		{"receipt-seed", "932affc17eb7fdb953592c00cd777af45476de335cbcc6cd3aeedbf3ac11498d"},
+		{"sco3-mcp-benchmark", "8af5056420138dd739c53de4c0104fdbe54836692898b981aeaf7c7dec98ffda"},
+		{"spawn-early-run", "1c759ab451b591a8928208f1ab6ff729671674a523751bf350b63b5f5e887871"},
+		{"spawn-seed", "abff19e91023686288d81aac0053e1fe4f0e7a7bc5e21c69ba58b5a379a1a925"},
+		{"stacklok-toolhive", "ad70405be66a2e92a1c38a33c830915129516ca8df38a2fd0c8d50ae3599dfbc"},
+		{"tmdevlab-v1-fork-dotnet", "74787e3b015a2d3a4b4c30bbe24b8c267b5132c1915b36e1d23d7470bc3b124e"},
+		{"tmdevlab-v1-fork-rust", "751527a350815f200b7ad2207f8cbb84bf2a8b0ebbb3108b60decb15f2a577a5"},
+		{"tmdevlab-v1", "91d43ff9a415c5ddd033fdaa5314093c55b9037749e66cc7649ae702b7a1f6da"},
+		{"tmdevlab-v2-exploratory", "24a5f4492f6fbc149de3c53d20eb303f51ca0f9b217d464c72e7d3919ec4fd6f"},
+		{"tmdevlab-v2", "14c45654a0db7f261b6d631bd9953f69c2358c63c8a6c33b9ed788f699fdf37b"},
+		{"transport-seed", "ae122239fa8f09902bee72cba3f3422af8756a63cd06105297e1eaffbc6776a5"},
+		{"typescript-sdk-schema-conversion", "70680cbc80e9530ca3c7e440f187f8a508d83e628bc1551da63cd2978e75a393"},
 	}
 }
 
