@@ -114,12 +114,12 @@ func (s *subject) report(kind string) *Report {
 // quantiles there can be, and what may be compared.
 func rules() []func(*subject) []Claim {
 	return []func(*subject) []Claim{
-		users, sameLoad, ceiling,
+		users, sameLoad, offered, ceiling,
 		count, lengths, unchecked,
 		units, uncounted, operations,
 		network, waiting, plateau, delay, overshoot, cpuLimit,
 		shape, samples, edge, mixture, resolution, stall,
-		conclusions, order, ranks,
+		conclusions, order, spread, ranks,
 	}
 }
 

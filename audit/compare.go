@@ -69,17 +69,57 @@ func compared(a, b *row, name string, ratio float64) (Verdict, string) {
 	loB, hiB, m := span(b, name)
 	switch {
 	case n > 1 && m > 1 && loA <= hiB && loB <= hiA:
-		return Fails, fmt.Sprintf("their rounds overlap: %s to %s and %s to %s", figure(name, loA), figure(name, hiA), figure(name, loB), figure(name, hiB))
+		return Fails, fmt.Sprintf("their runs overlap: %s to %s and %s to %s", figure(name, loA), figure(name, hiA), figure(name, loB), figure(name, hiB))
 	case n > 1 && m > 1 && far >= farRounds:
-		return Holds, fmt.Sprintf("their rounds lie apart: %s to %s and %s to %s", figure(name, loA), figure(name, hiA), figure(name, loB), figure(name, hiB))
+		return Holds, fmt.Sprintf("their runs lie apart: %s to %s and %s to %s", figure(name, loA), figure(name, hiA), figure(name, loB), figure(name, hiB))
 	case n > 1 && m > 1:
-		return Unknown, fmt.Sprintf("%d and %d rounds, one contender after the other: they lie apart, but drift between turns can do that; nothing was interleaved, and there is no interval", n, m)
+		return Unknown, fmt.Sprintf("%d and %d runs, one contender after the other: they lie apart, but drift between turns can do that; nothing was interleaved, and there is no interval", n, m)
 	case far >= farSingle:
 		return Holds, "one run each and no interval, but they lie further apart than turns of one program do"
 	case far <= nearby:
 		return Unknown, fmt.Sprintf("%s %% from one run each: nothing says how much two runs of the same differ", number(100*(far-1)))
 	}
 	return Unknown, "one run each, one after the other, and no interval"
+}
+
+// spread says how far repeats of one row lie apart, or how wide the interval is that is printed around it.
+func spread(s *subject) (out []Claim) {
+	const close = .1
+	for _, r := range s.rows {
+		if r.load.Model != "" || s.judged || r.load.Order != "sequential" {
+			continue
+		}
+		for _, name := range []string{"mean_us", "rate_per_s"} {
+			v := r.value(name)
+			if v <= 0 {
+				continue
+			}
+			stated := figure(name, v)
+			lo, hi, n := span(r, name)
+			from, there := r.num("lo_us")
+			to := r.Figures["hi_us"]
+			switch {
+			case n > 1:
+				out = append(out, claim("spread", r.Label, maybe(hi <= lo*(1+close)), stated, fmt.Sprintf("%s to %s", figure(name, lo), figure(name, hi)),
+					"%d repeats of it differ by %s; a smaller difference from something else is none that they show", n, percent(hi/lo-1)))
+			case there && name == "mean_us":
+				half := (to - from) / 2 / v
+				out = append(out, claim("spread", r.Label, maybe(half <= close), stated, "± "+percent(half), "the printed interval goes from %s to %s", number(from)+" µs", number(to)+" µs"))
+			default:
+				out = append(out, claim("spread", r.Label, Unknown, stated, "", "one run: nothing says how much two of the same differ"))
+			}
+			break
+		}
+	}
+	return out
+}
+
+// maybe is Holds where ok, and no failure otherwise.
+func maybe(ok bool) Verdict {
+	if ok {
+		return Holds
+	}
+	return Unknown
 }
 
 // span is the range of a figure over a row's rounds.
@@ -199,7 +239,7 @@ func tradePlaces(a, b *row, name string) string {
 	if first == 0 || second == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d rounds %s leads in %d and %s in %d", first+second, a.Label, first, b.Label, second)
+	return fmt.Sprintf("of %d runs %s leads in %d and %s in %d", first+second, a.Label, first, b.Label, second)
 }
 
 // samplesOf judges ratios to a baseline that were given sample by sample.

@@ -51,7 +51,17 @@ func users(s *subject) (out []Claim) {
 		if n <= 0 || !ok {
 			continue
 		}
-		stated := number(n) + " users"
+		stated := persons(n)
+		if r.load.Model == "" {
+			v := Unknown
+			if mean > n*(1+agree) {
+				v = Fails
+			} else if mean >= n*(1-agree) {
+				v = Holds
+			}
+			out = append(out, claim("users", r.Label, v, "at most "+persons(n), persons(mean)+" on average", "in flight = %s = %s; stages, which would explain fewer than the most, are not stated", how, number(mean)))
+			continue
+		}
 		if r.load.Model != "closed" {
 			if mean > n*(1+agree) {
 				out = append(out, claim("users", r.Label, Fails, "at most "+number(n)+" in flight", number(mean)+" in flight", "in flight = %s = %s, more than there may be", how, number(mean)))
@@ -84,9 +94,16 @@ func users(s *subject) (out []Claim) {
 		if recorded > 0 && v == Fails {
 			why += fmt.Sprintf("; the raw files record %s", number(recorded))
 		}
-		out = append(out, claim("users", r.Label, v, stated, number(computed)+" users", "%s", why))
+		out = append(out, claim("users", r.Label, v, stated, persons(computed), "%s", why))
 	}
 	return out
+}
+
+func persons(n float64) string {
+	if n == 1 {
+		return "1 user"
+	}
+	return number(n) + " users"
 }
 
 // missing says what a number of users that can't be right may come from.
@@ -97,7 +114,29 @@ func (r *row) missing(stated, computed float64) string {
 	case r.load.Pause == nil:
 		return "; the others paused, did something else, or were not there"
 	}
+	if r.paused() == 0 {
+		return "; the times leave something out, such as a stop that no call's time holds"
+	}
 	return "; no pause is left that could hide the others"
+}
+
+// offered holds what was sent against what was to be sent.
+func offered(s *subject) (out []Claim) {
+	for _, r := range s.rows {
+		n, sent := r.num("count")
+		if lost, ok := r.num("dropped"); ok && r.load.Model == "open" {
+			out = append(out, claim("offered", r.Label, verdict(lost == 0), "calls came at a rate", fmt.Sprintf("%s of %s were never sent", number(lost), number(n+lost)),
+				"no free user was left for them; what they would have waited is in no latency"))
+			continue
+		}
+		rate, ok := r.num("offered_per_s")
+		took := r.Figures["elapsed_s"]
+		if !ok || !sent || took <= 0 || s.judged {
+			continue
+		}
+		out = append(out, claim("offered", r.Label, verdict(n/took >= rate*(1-agree)), perSecond(rate)+" offered", perSecond(n/took)+" sent", "%s calls over %s s", number(n), number(took)))
+	}
+	return out
 }
 
 // sameLoad holds the rows of one comparison against each other: who states the same users must have had as many at work.

@@ -84,11 +84,8 @@ func (r *row) requests() (made, counted float64) {
 	return made, cmp.Or(r.load.Counted, made)
 }
 
-// samples is how many calls stand behind the row, 0 where it is not stated.
+// samples is how many calls stand behind the row's quantiles, 0 where it is not stated.
 func (r *row) samples() float64 {
-	if ok, stated := r.num("ok"); stated && ok > 0 {
-		return ok
-	}
 	if n, stated := r.num("count"); stated {
 		return n
 	}

@@ -56,7 +56,7 @@ const width = 118
 // Text prints a report: what fails with its arithmetic, what is unknown, what holds, one paragraph a rule.
 func (r *Report) Text(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s · %s · %s\n", r.Name, r.Kind, r.Title)
+	wrapped(&b, "", "  ", r.Name+" · "+r.Kind+" · "+r.Title)
 	if r.Source != "" {
 		wrapped(&b, "  ", "  ", r.Source+" · sha256 "+short(r.SHA256))
 	}
@@ -80,7 +80,7 @@ func (r *Report) Text(w io.Writer) error {
 	if len(r.Claims) == 0 {
 		b.WriteString("nothing in it can be computed a second time\n")
 	}
-	fmt.Fprintf(&b, "\nof %d claims %d fail, %d are unknown, %d hold; --json has each with its arithmetic\n", len(r.Claims), counts[Fails], counts[Unknown], counts[Holds])
+	fmt.Fprintf(&b, "\nclaims: %d failing, %d unknown, %d holding; --json has each with its arithmetic\n", counts[Fails], counts[Unknown], counts[Holds])
 	_, err := w.Write(b.Bytes())
 	return err
 }

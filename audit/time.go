@@ -28,7 +28,7 @@ func network(s *subject) (out []Claim) {
 			}
 			if share >= most && r.load.Cores > 0 {
 				if best := s.best(r.Of); best > 0 {
-					why += fmt.Sprintf("; at %s, the highest rate here, %s has %s for one", perSecond(best), cores(r.load.Cores), took(r.load.Cores/best*1e6))
+					why += fmt.Sprintf("; at %s, the highest rate here, %s can give each at most %s", perSecond(best), cores(r.load.Cores), took(r.load.Cores/best*1e6))
 				}
 			}
 			out = append(out, claim("network", r.Label, verdict(share < most), fmt.Sprintf("a call takes %s (%s)", took(v), plain(name)),
@@ -67,7 +67,7 @@ func waiting(s *subject) (out []Claim) {
 			continue
 		}
 		calls := rate * r.timed()
-		work, of := r.load.Cores/calls*1e6, fmt.Sprintf("%s at %s of them has %%s for a call", cores(r.load.Cores), perSecond(calls))
+		work, of := r.load.Cores/calls*1e6, fmt.Sprintf("%s at %s can give each at most %%s", cores(r.load.Cores), perSecond(calls))
 		if user, ok := r.num("cpu_user_ms"); ok && r.samples() > 0 {
 			work = (user + r.Figures["cpu_system_ms"]) / r.samples() * 1000
 			of = "a call used %s of CPU time"

@@ -30,7 +30,7 @@ func hyperfine(t *text, r *Report) error {
 	if err := t.into(&in); err != nil {
 		return err
 	}
-	r.Method = Method{Tool: "hyperfine", Model: "closed", Success: "status", Order: "sequential"}
+	r.Method = Method{Tool: "hyperfine", Model: "closed", Success: "exit", Order: "sequential"}
 	for i, b := range in.Results {
 		if b.Mean == nil || len(b.Times) > maxRuns {
 			return fmt.Errorf("result %d, %.60q: no mean, or more than %d times", i+1, b.Command, maxRuns)

@@ -50,13 +50,10 @@ func k6(t *text, r *Report) error {
 	if in.State.Took > 0 {
 		shared["elapsed_s"] = in.State.Took / 1000
 	}
-	if most, ok := in.Metrics["vus_max"].values()["value"]; ok {
-		shared["concurrency"] = most
-	}
-	if most, ok := in.Metrics["vus"].values()["max"]; ok {
-		shared["concurrency"] = most
-	}
 	dropped, open := in.Metrics["dropped_iterations"].values()["count"]
+	if open {
+		r.Method.Model = "open" // only an arrival rate drops
+	}
 	for _, name := range sortedKeys(in.Metrics) {
 		kind := strings.TrimSuffix(name, "_duration")
 		v := in.Metrics[name].values()
@@ -71,6 +68,9 @@ func k6(t *text, r *Report) error {
 			row.Figures["count"], row.Figures["rate_per_s"] = n["count"], n["rate"]
 			if open {
 				row.Figures["dropped"] = dropped
+			}
+			if most, ok := in.Metrics["vus_max"].values()["max"]; ok {
+				row.Figures["concurrency"] = most
 			}
 		}
 		r.Rows = append(r.Rows, row)

@@ -53,7 +53,7 @@ type Method struct {
 	Tool      string // and its version
 	Model     string // closed | open
 	KeepAlive string // on | off
-	Success   string // how a reply is judged: status | length
+	Success   string // how a call is judged: status, length, or a command's exit
 	Order     string // sequential: rows were measured one after the other
 	Centre    string // which figure the row's interval is around: mean_us, p50_us, slope_us
 	Level     float64
