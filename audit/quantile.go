@@ -89,12 +89,19 @@ func samples(s *subject) (out []Claim) {
 			case n == 0:
 				out = append(out, claim("samples", name, Unknown, stated, "", "how many calls stand behind it is not stated; it needs %s", number(beyond/(1-q.share))))
 			default:
-				out = append(out, claim("samples", name, verdict(past >= beyond-1e-6), stated, number(math.Round(past*10)/10)+" values lie beyond it",
+				out = append(out, claim("samples", name, verdict(past >= beyond-1e-6), stated, values(math.Round(past*10)/10),
 					"of %s calls; with fewer than %d beyond it a quantile is the luck of a few", number(n), beyond))
 			}
 		}
 	}
 	return out
+}
+
+func values(n float64) string {
+	if n == 1 {
+		return "1 value lies beyond it"
+	}
+	return number(n) + " values lie beyond it"
 }
 
 // edge finds a quantile that lies where a deliberate delay begins.

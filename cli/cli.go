@@ -60,7 +60,7 @@ type grammar struct {
 	Report    reportCmd    `cmd:"" help:"Render a result as text, Markdown or CSV."`
 	View      viewCmd      `cmd:"" help:"Show a folder of results in a browser: list, trends, reports, comparisons, runs that go on."`
 	Audit     auditCmd     `cmd:"" help:"Say what somebody's numbers can mean: a harness' output, a published table, a result."`
-	Result    resultCmd    `cmd:"" help:"Check a result document."`
+	Result    resultCmd    `cmd:"" help:"Check a result document, or set other harnesses' outputs beside it."`
 	Receipt   receiptCmd   `cmd:"" help:"Sign, serve, verify and audit receipts of arriving requests."`
 	List      listCmd      `cmd:"" help:"List the benchmarks, their cases and contenders."`
 	Doctor    doctorCmd    `cmd:"" help:"Try what this machine can show, and say which difference is too small."`

@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"toll/lab/result"
 	"toll/report"
@@ -21,11 +19,7 @@ type reportCmd struct {
 
 // Run renders the document on stdout.
 func (c *reportCmd) Run(s *streams) error {
-	file := c.Result
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		file = filepath.Join(file, "result.json")
-	}
-	d, err := result.ReadFile(file)
+	d, err := result.ReadFile(documentOf(c.Result))
 	if err != nil {
 		return exit(exitUsage, err)
 	}

@@ -28,7 +28,7 @@ func hey(t *text, r *Report) error {
 
 // oha reads oha's text.
 func oha(t *text, r *Report) error {
-	r.Method = Method{Tool: "oha", Success: "status"}
+	r.Method = Method{Tool: "oha", Success: "status", Resolution: 100}
 	return heyLike(t, r, "oha")
 }
 

@@ -29,8 +29,8 @@ func elsewhereText(b *bytes.Buffer, d *result.Document) {
 	lines := [][]string{{"kind", "row", "p50 µs", "p99 µs", "calls/s", "source"}}
 	for _, r := range rows {
 		lines = append(lines, []string{
-			r.Kind, r.ID(), theirs(r, func(l *result.Latency) *float64 { return &l.P50 }),
-			theirs(r, func(l *result.Latency) *float64 { return l.P99 }), figure(r.Throughput), sourceText(r.Source),
+			r.Kind, r.ID(), theirs(r, "p50_us", func(l *result.Latency) *float64 { return &l.P50 }),
+			theirs(r, "p99_us", func(l *result.Latency) *float64 { return l.P99 }), figure(r.Throughput), sourceText(r.Source),
 		})
 	}
 	aligned(b, lines, 2)
@@ -46,13 +46,19 @@ func sourceText(s *result.Source) string {
 	if s == nil {
 		return none
 	}
+	if s.Date == "" {
+		return fmt.Sprintf("%s, sha256 %.12s…", s.File, s.SHA256)
+	}
 	return fmt.Sprintf("%s, %s, sha256 %.12s…", s.File, s.Date, s.SHA256)
 }
 
 // theirs prints a quantile as somebody else gave it: how many samples it had is in their hands.
-func theirs(r *result.Row, pick func(*result.Latency) *float64) string {
-	if r.Latency == nil {
-		return none
+func theirs(r *result.Row, name string, pick func(*result.Latency) *float64) string {
+	if r.Latency != nil {
+		return figure(pick(r.Latency))
 	}
-	return figure(pick(r.Latency))
+	if v, ok := r.Stated[name]; ok {
+		return figure(&v)
+	}
+	return none
 }

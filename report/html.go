@@ -118,9 +118,9 @@ func packSections(t *template.Template, p *page, sections []section) (string, er
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"theirs50": func(r *result.Row) string {
-			return theirs(r, func(l *result.Latency) *float64 { return &l.P50 })
+			return theirs(r, "p50_us", func(l *result.Latency) *float64 { return &l.P50 })
 		},
-		"theirs99":   func(r *result.Row) string { return theirs(r, func(l *result.Latency) *float64 { return l.P99 }) },
+		"theirs99":   func(r *result.Row) string { return theirs(r, "p99_us", func(l *result.Latency) *float64 { return l.P99 }) },
 		"figure":     figure,
 		"source":     sourceText,
 		"deviations": deviationText,

@@ -31,6 +31,7 @@ func Load(w io.Writer, d *result.Document) error {
 		b.WriteString("\n")
 	}
 	if len(d.Rows) > 0 {
+		elsewhereText(&b, d)
 		gapsText(&b, d)
 	}
 	trustText(&b, d, false)
