@@ -41,6 +41,7 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("rate", claimed.Rate, ran.Rate)
 	add("stages", claimed.Stages, ran.Stages)
 	add("arrivals", cmp.Or(claimed.Arrivals, Even), cmp.Or(ran.Arrivals, Even))
+	add("knee", cmp.Or(claimed.Knee, "none"), cmp.Or(ran.Knee, "none"))
 	add("in_flight", claimed.InFlight, ran.InFlight)
 	add("think", time.Duration(claimed.Think), time.Duration(ran.Think))
 	add("limits", claimed.Limits, ran.Limits)

@@ -36,6 +36,9 @@ func (s Settings) withLoad(o *Settings) Settings {
 	if o.WarmupTime != 0 {
 		s.WarmupTime = o.WarmupTime
 	}
+	if o.Knee != "" {
+		s.Knee = o.Knee
+	}
 	return s
 }
 
@@ -74,7 +77,7 @@ func (s Settings) checkLoad() (field, msg string) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"rate", s.Rate != 0}, {"arrivals", s.Arrivals != ""}, {"in_flight", s.InFlight != 0}} {
+	}{{"rate", s.Rate != 0}, {"arrivals", s.Arrivals != ""}, {"in_flight", s.InFlight != 0}, {"knee", s.Knee != ""}} {
 		if f.set {
 			return f.name, f.name + " is given, but the model is closed; expected model: open"
 		}
@@ -98,6 +101,12 @@ func (s Settings) checkOpen() (field, msg string) {
 		return "in_flight", fmt.Sprintf("in_flight is %d; expected 1 to %d", s.InFlight, maxInFlight)
 	case s.Think != 0:
 		return "think", "think is given, but the model is open: arrivals wait for nobody"
+	case s.Knee != "" && len(s.Stages) > 0:
+		return "knee", "both a knee and stages; a knee's stretches have one rate each, from rate on"
+	case s.Knee != "":
+		if _, err := ParseBound(s.Knee); err != nil {
+			return "knee", err.Error()
+		}
 	}
 	return "", ""
 }

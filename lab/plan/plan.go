@@ -103,6 +103,10 @@ type Settings struct {
 	Processors string   `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
 
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
+
+	// Knee, such as p99<5ms, makes each block a search for the highest rate that holds the bound: by stretches of the
+	// duration, of which the first has the plan's rate.
+	Knee string `yaml:"knee,omitempty" json:"knee,omitempty"`
 }
 
 // The ways in which an open model's arrivals are spread.
