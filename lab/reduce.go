@@ -30,6 +30,9 @@ type rowState struct {
 	outcomes  []load.Outcome // of turns under load
 	warm      []load.Outcome
 
+	knee          *result.Knee // its searches, where blocks are such
+	inFlightLimit int          // of a knee's stretches, the largest
+
 	retained                  result.Retained // its Sessions only, until they are reduced
 	retainedAt, retainedLater int64           // bytes held on to more than before the calls, at once and after the idle time
 
@@ -134,6 +137,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
 	}
 	d.Compare()
+	nearTheClients(d)
 	d.Examine()
 	if watched > 0 {
 		d.Anomalies = append(d.Anomalies, result.Anomaly{Kind: result.Noisy, Row: d.Benchmark,
@@ -264,6 +268,13 @@ func (r *run) row(s *rowState) result.Row {
 	if n := ops - row.OK - row.Dropped; n > 0 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("%d of %d calls failed", n, ops))
 	}
+	if s.knee != nil {
+		row.Knee = s.knee
+		kneeWarnings(s, &row)
+		if row.OK == 0 {
+			r.gap(r.rowName(s.setting, e), "no rate held "+s.knee.Bound)
+		}
+	}
 	if ok, why := stats.Steady(row.BlockP50s()); !ok {
 		row.Warnings = append(row.Warnings, "no steady state: "+why)
 	}
@@ -279,8 +290,10 @@ func (r *run) little(s *rowState, row *result.Row) {
 	}
 	busy, inFlight := float64(s.shard.Latency.Sum()+s.shard.FailedNS), s.active
 	if r.o.Settings.Model == plan.Open {
-		busy, inFlight = float64(s.shard.Service.Sum()+s.shard.FailedNS), 0
+		busy, inFlight = 0, 0
 		for _, o := range s.outcomes {
+			all := o.Shard() // a knee's lead included
+			busy += float64(all.Service.Sum() + all.FailedNS)
 			inFlight += o.InFlight
 		}
 	}

@@ -77,6 +77,9 @@ func (r *run) timed(s *rowState, row *result.Row) {
 // schedule says how the generator kept its schedule.
 func (r *run) schedule(s *rowState, row *result.Row) {
 	o := &result.Open{Spread: cmp.Or(r.o.Settings.Arrivals, plan.Even), InFlightLimit: r.o.Settings.MostInFlight()}
+	if s.knee != nil {
+		o.InFlightLimit = s.inFlightLimit
+	}
 	var over time.Duration
 	for _, x := range s.outcomes {
 		o.Arrivals += x.Arrivals
@@ -86,6 +89,9 @@ func (r *run) schedule(s *rowState, row *result.Row) {
 		if n := len(x.Slices); n > 0 {
 			over += x.Slices[n-1].To
 		}
+	}
+	if s.knee != nil { // the leads are in no figure
+		o.Arrivals, over = s.shard.Ops()+s.shard.Dropped, s.elapsed
 	}
 	if over > 0 {
 		o.Offered = result.Round3(float64(o.Arrivals) / over.Seconds())

@@ -136,6 +136,15 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	if len(lanes) == 0 {
 		return ctx.Err()
 	}
+	if r.o.Settings.Knee != "" {
+		if err := r.knee(ctx, s, lanes, rnd); err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			r.meter(ctx, s, l)
+		}
+		return nil
+	}
 	if r.o.Settings.Order == plan.Fixed {
 		// They connected and warmed up in random order; they are called in the plan's.
 		slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.place, b.place) })
@@ -172,6 +181,10 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 		e := set.Entries[i]
 		l := &lane{entry: e, place: i}
 		if l.engine() != nil {
+			if r.o.Settings.Knee != "" {
+				r.gap(r.rowName(s, e), "an engine makes its calls by itself and waits for each: it has no open model, so no knee")
+				continue
+			}
 			lanes = append(lanes, l)
 			continue
 		}

@@ -82,6 +82,9 @@ func (c *checker) model(r *result.Row) {
 		if r.Open == nil && r.Ops > 0 {
 			c.add(6, r, "an open-model row that does not say how its schedule was kept")
 		}
+		if c.doc.Plan.Knee != "" {
+			c.knee(r)
+		}
 		if r.Dropped > 0 && !warned(r, "saturated") {
 			c.add(6, r, "%d arrivals were dropped and the row does not say saturated", r.Dropped)
 		}
@@ -98,6 +101,24 @@ func (c *checker) model(r *result.Row) {
 		}
 	default:
 		c.add(6, r, "model is %q; expected closed or open", c.doc.Method.Model)
+	}
+}
+
+// knee checks a row whose blocks are searches: each outcome must follow from its stretch's figures, each side of a settled
+// search must have been tried twice, and the estimate must be what the searches give.
+func (c *checker) knee(r *result.Row) {
+	switch {
+	case r.Knee == nil:
+		c.add(6, r, "the plan looks for a knee and the row has none")
+	case r.Knee.Bound != c.doc.Plan.Knee:
+		c.add(6, r, "its knee is of %s, the plan's is of %s", r.Knee.Bound, c.doc.Plan.Knee)
+	default:
+		if why := r.Knee.Inconsistent(); why != "" {
+			c.add(6, r, "knee: %s", why)
+		}
+		if slices.ContainsFunc(r.Knee.Searches, func(s result.KneeSearch) bool { return s.End == result.ClientBoundEnd }) && !warned(r, "client-bound") {
+			c.add(7, r, "a search for its knee was client-bound and the row does not say so")
+		}
 	}
 }
 

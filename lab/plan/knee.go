@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -26,7 +27,7 @@ func ParseBound(expr string) (Bound, error) {
 	if err != nil {
 		return Bound{}, fmt.Errorf("knee %q: expected a bound such as p99<5ms", expr)
 	}
-	b := Bound{Name: t.Metric, Limit: time.Duration(t.Bound * 1e3), strict: t.Op == "<"}
+	b := Bound{Name: t.Metric, Limit: time.Duration(math.Round(t.Bound * 1e3)), strict: t.Op == "<"}
 	switch {
 	case t.Contender != "":
 		return b, fmt.Errorf("knee %q: it bounds every contender; expected no name before %s", expr, t.Metric)
@@ -43,3 +44,6 @@ func ParseBound(expr string) (Bound, error) {
 
 // Holds reports whether a quantile of a stretch keeps the bound.
 func (b Bound) Holds(v time.Duration) bool { return v < b.Limit || !b.strict && v == b.Limit }
+
+// HoldsMicros is Holds of a time in µs, as a document has it.
+func (b Bound) HoldsMicros(us float64) bool { return b.Holds(time.Duration(math.Round(us * 1e3))) }

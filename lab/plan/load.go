@@ -7,7 +7,7 @@ import (
 
 // Bounds of a plan's load.
 const (
-	maxRate     = 10_000_000
+	MaxRate     = 10_000_000 // arrivals a second
 	maxStages   = 1000
 	maxInFlight = 1_000_000
 )
@@ -52,7 +52,7 @@ func (s Settings) checkLoad() (field, msg string) {
 	}
 	most, what := float64(maxConcurrency), "VUs"
 	if s.Model == Open {
-		most, what = maxRate, "arrivals a second"
+		most, what = MaxRate, "arrivals a second"
 	}
 	for i, st := range s.Stages {
 		at := fmt.Sprintf("stages[%d]", i)
@@ -91,8 +91,8 @@ func (s Settings) checkOpen() (field, msg string) {
 		return "model", "model is open; expected a rate and a duration, or stages"
 	case s.Rate != 0 && len(s.Stages) > 0:
 		return "rate", "both a rate and stages; the stages' targets are rates"
-	case !(s.Rate >= 0 && s.Rate <= maxRate):
-		return "rate", fmt.Sprintf("rate is %v; expected more than 0 and at most %d arrivals a second", s.Rate, maxRate)
+	case !(s.Rate >= 0 && s.Rate <= MaxRate):
+		return "rate", fmt.Sprintf("rate is %v; expected more than 0 and at most %d arrivals a second", s.Rate, MaxRate)
 	case s.Rate != 0 && s.Duration <= 0:
 		return "duration", "the model is open; expected for how long the rate is held"
 	case s.Arrivals != "" && s.Arrivals != Even && s.Arrivals != Poisson:

@@ -96,10 +96,10 @@ func Within(d *Document) (*Comparison, error) {
 	}
 	statistics := []struct {
 		name string
-		of   func(Block) *float64
+		of   func(*Row, Block) *float64
 	}{
-		{OfMedians, func(b Block) *float64 { return b.P50 }},
-		{OfMinima, func(b Block) *float64 { return b.Min }},
+		{OfMedians, (*Row).level},
+		{OfMinima, (*Row).least},
 	}
 	level := 1 - (1-Level)/float64(contenders*len(statistics))
 	for _, g := range groups {
@@ -125,7 +125,7 @@ func Within(d *Document) (*Comparison, error) {
 	return c, nil
 }
 
-func blockRatio(of func(Block) *float64, r, base *Row, level float64) stats.Ratio {
+func blockRatio(of func(*Row, Block) *float64, r, base *Row, level float64) stats.Ratio {
 	row, b := columns(pairsOf(of, r, base, func(Round) bool { return true }))
 	return stats.PairedRatio(row, b, level)
 }

@@ -75,6 +75,11 @@ func (r *Row) ID() string {
 
 // Compare derives every measured row's ratio and rank, and the marks of outlier rounds, from the blocks that the rows hold.
 func (d *Document) Compare() {
+	for i := range d.Rows {
+		if k := d.Rows[i].Knee; k != nil {
+			d.Rows[i].Knee = k.derived()
+		}
+	}
 	for _, g := range d.Groups() {
 		base := g.With(Baseline)
 		if base == nil {
@@ -162,13 +167,13 @@ type pair struct {
 	row, base    float64
 }
 
-// pairs lines up the medians of two rows' blocks by round and place.
+// pairs lines up the levels of two rows' blocks by round and place.
 func pairs(r, base *Row, keep func(Round) bool) []pair {
-	return pairsOf(func(b Block) *float64 { return b.P50 }, r, base, keep)
+	return pairsOf((*Row).level, r, base, keep)
 }
 
 // pairsOf lines up a statistic of two rows' blocks.
-func pairsOf(of func(Block) *float64, r, base *Row, keep func(Round) bool) []pair {
+func pairsOf(of func(*Row, Block) *float64, r, base *Row, keep func(Round) bool) []pair {
 	var out []pair
 	for _, b := range base.Rounds {
 		at := slices.IndexFunc(r.Rounds, func(x Round) bool { return x.Round == b.Round })
@@ -176,7 +181,7 @@ func pairsOf(of func(Block) *float64, r, base *Row, keep func(Round) bool) []pai
 			continue
 		}
 		for i := range min(len(b.Blocks), len(r.Rounds[at].Blocks)) {
-			if p, q := of(r.Rounds[at].Blocks[i]), of(b.Blocks[i]); p != nil && q != nil && *p > 0 && *q > 0 {
+			if p, q := of(r, r.Rounds[at].Blocks[i]), of(base, b.Blocks[i]); p != nil && q != nil && *p > 0 && *q > 0 {
 				out = append(out, pair{b.Round, i, *p, *q})
 			}
 		}
@@ -199,7 +204,9 @@ func ratioOf(r, base *Row) *Ratio {
 	q := stats.PairedRatio(row, b, Level)
 	out := &Ratio{To: base.Contender.Name, Of: BlockP50, Value: Round5(q.Value), Blocks: q.Blocks}
 	out.Lo, out.Hi = interval(q)
-	if r.Latency != nil && base.Latency != nil && base.Latency.Min > 0 {
+	if r.Knee != nil {
+		out.Of = KneeTime
+	} else if r.Latency != nil && base.Latency != nil && base.Latency.Min > 0 {
 		out.MinValue = Ptr(Round5(r.Latency.Min / base.Latency.Min))
 	}
 	out.Without = without(r, base)
@@ -232,6 +239,9 @@ func interval(q stats.Ratio) (lo, hi *float64) {
 
 // markOutliers marks the rounds in which the baseline's median lies far off its other rounds, on every row of the group.
 func (g *Group) markOutliers(base *Row) {
+	if base.Knee != nil {
+		return // its rounds' medians are those of different rates
+	}
 	var rounds []int
 	var p50 []float64
 	for _, x := range base.Rounds {
@@ -257,15 +267,16 @@ func (g *Group) markOutliers(base *Row) {
 // Ranked reports whether the row takes part in the ranking: contenders do, and the baseline.
 func (r *Row) Ranked() bool { return r.Role == "" || r.Role == Baseline }
 
-// BlockP50s returns the row's block medians in the order of the blocks, without those that hold no success. Where blocks are
+// BlockP50s returns the row's block medians, or the times per call at each block's knee, in the order of the blocks, without
+// those that hold no success. Where blocks are
 // slices of a load with stages, it returns those of the stage that has most: the others are not meant to be steady.
 func (r *Row) BlockP50s() []float64 {
 	var out []float64
 	stage := r.mainStage()
 	for _, x := range r.Rounds {
 		for _, b := range x.Blocks {
-			if b.P50 != nil && b.Stage == stage {
-				out = append(out, *b.P50)
+			if v := r.level(b); v != nil && b.Stage == stage {
+				out = append(out, *v)
 			}
 		}
 	}
@@ -288,13 +299,13 @@ func (r *Row) mainStage() int {
 // A place is one block of one round.
 type place struct{ round, block int }
 
-// p50s returns the row's block medians by place.
-func (r *Row) p50s() map[place]float64 {
+// levels returns the row's block medians, or the time per call at each block's knee, by place.
+func (r *Row) levels() map[place]float64 {
 	out := make(map[place]float64)
 	for _, x := range r.Rounds {
 		for i, b := range x.Blocks {
-			if b.P50 != nil && *b.P50 > 0 {
-				out[place{x.Round, i}] = *b.P50
+			if v := r.level(b); v != nil && *v > 0 {
+				out[place{x.Round, i}] = *v
 			}
 		}
 	}
@@ -305,7 +316,7 @@ func (r *Row) p50s() map[place]float64 {
 func (g *Group) rank() {
 	have := make(map[string]map[place]float64)
 	for _, r := range g.Rows {
-		if mine := r.p50s(); r.Ranked() && len(mine) > 0 {
+		if mine := r.levels(); r.Ranked() && len(mine) > 0 {
 			have[r.Contender.Name] = mine
 		}
 	}

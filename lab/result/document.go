@@ -127,6 +127,7 @@ type Row struct {
 	Processes   []Process        `json:"processes"`
 	WireBytes   *WireBytes       `json:"wire_bytes"`
 	Retained    *Retained        `json:"retained,omitempty"` // where each call left a session behind
+	Knee        *Knee            `json:"knee,omitempty"`     // where each block is a search for it
 	Histogram   *Histogram       `json:"histogram,omitempty"`
 	Rounds      []Round          `json:"rounds"`
 	Warnings    []string         `json:"warnings"`
@@ -302,6 +303,7 @@ type Block struct {
 	OK    int64    `json:"ok"`
 	P50   *float64 `json:"p50_us"` // null without a success
 	Min   *float64 `json:"min_us"`
+	Knee  *float64 `json:"knee_per_s,omitempty"` // what the block's search found
 }
 
 // InTheClear is the warning of a row without encryption among rows that have it.
