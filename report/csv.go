@@ -14,6 +14,7 @@ var header = [...]string{
 	"ratio", "ratio_lo", "ratio_hi", "blocks", "min_us", "mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us", "above_10x_p50",
 	"throughput_per_s", "little", "client_cpu_us_per_op", "client_allocs_per_op", "client_alloc_bytes_per_op", "server_cpu_us_per_op",
 	"server_rss_peak_mb", "server_allocs_per_op", "server_alloc_bytes_per_op", "wire_out", "wire_in", "service_p50_us", "backend_cpu_us_per_op", "backend_rss_peak_mb",
+	"knee_per_s", "knee_lo", "knee_hi",
 }
 
 // CSV writes one line per row of d; a figure that is not there is an empty cell.
@@ -53,6 +54,10 @@ func record(r *result.Row) []string {
 	if r.Backend != nil {
 		behind = *r.Backend
 	}
+	var k result.Knee
+	if r.Knee != nil {
+		k = *r.Knee
+	}
 	var service *float64
 	if r.Service != nil {
 		service = &r.Service.P50
@@ -72,6 +77,7 @@ func record(r *result.Row) []string {
 		cell(value), cell(q.Lo), cell(q.Hi), blocks, cell(mid[0]), cell(mid[1]), cell(mid[2]), cell(l.P90), cell(l.P95), cell(l.P99), cell(l.P999), cell(mid[3]), above,
 		cell(r.Throughput), cell(r.Little), cell(r.Client.CPU), cell(r.Client.Allocs), cell(r.Client.AllocBytes), cell(s.CPU),
 		cell(s.RSSPeakMB), cell(s.Allocs), cell(s.AllocBytes), cell(out), cell(in), cell(service), cell(behind.CPU), cell(behind.RSSPeakMB),
+		cell(k.Rate), cell(k.Lo), cell(k.Hi),
 	}
 }
 

@@ -26,7 +26,8 @@ func explanations() []explanation {
 		{"parts", "parts", "Named shares of one operation's time, as the contender gives them; the bar adds their means.", "rows[].parts_us"},
 		{"curve", "percentiles", "Every success of the row: how long the slowest share of the calls took. The axis stretches the tail: each step to the right is ten times rarer.", "rows[].histogram"},
 		{"strip", "time over blocks", "Each block's median against the row's own middle one. A line that leans is drift; ratios are paired within blocks and survive it. Shaded rounds were marked as outliers; they are kept.", "rows[].rounds[].blocks[].p50_us"},
-		{"knee", "knee", "Where throughput divided by latency is largest (Kleinrock's power): more callers than that buy less throughput than they cost in waiting.", "rows[].throughput_per_s, latency_us.p50"},
+		{"knee", "knee", "The highest rate of an open load at which a quantile of the response time, counted from when each call was due, holds a bound while nothing fails and nothing is dropped. Each block searches for it, from below and from above in turn, by stretches on both sides; the two last sides are tried twice and lie within 3 %. The figure is the Hodges–Lehmann estimate over the searches with Wilcoxon's interval. A stretch that misses while the client itself was late says nothing of the contender. A ratio of knees divides the times per call, so below 1 is better.", "rows[].knee"},
+		{"bend", "bend", "Where throughput divided by latency is largest (Kleinrock's power): more callers than that buy less throughput than they cost in waiting.", "rows[].throughput_per_s, latency_us.p50"},
 		{"little", "Little's law", "Calls in flight = rate × mean time. A ratio outside 0.95–1.05 means that time passed outside the calls, and the row says so.", "rows[].little"},
 	}
 }

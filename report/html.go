@@ -31,7 +31,7 @@ type page struct {
 	Sections         []section     // shown as they are
 	More             template.HTML // the other sections, packed
 	Contents         []entry
-	Knees            []knee
+	Bends            []bend
 	Ladder           string
 	Elsewhere        []*result.Row
 	Gaps             []result.Gap
@@ -107,8 +107,8 @@ func packSections(t *template.Template, p *page, sections []section) (string, er
 			return "", fmt.Errorf("report: the page: %w", err)
 		}
 	}
-	if len(p.Knees) > 0 {
-		if err := t.ExecuteTemplate(&b, "knees.html", p); err != nil {
+	if len(p.Bends) > 0 {
+		if err := t.ExecuteTemplate(&b, "bends.html", p); err != nil {
 			return "", fmt.Errorf("report: the page: %w", err)
 		}
 	}
@@ -147,7 +147,7 @@ func newPage(d *result.Document) (*page, error) {
 		p.Sections = append(p.Sections, newSection(d, g, i, colours))
 	}
 	p.Contents = contents(p.Sections)
-	p.Knees = knees(d, colours)
+	p.Bends = bends(d, colours)
 	names, err := json.Marshal(colours)
 	if err != nil {
 		return nil, err

@@ -1,114 +1,182 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"strings"
+	"time"
 
+	"toll/lab/plan"
 	"toll/lab/result"
 )
 
-// A knee is throughput against latency of one case and phase, a line per contender through its concurrencies.
+// A knee is the stretches of a group's searches, rate against the quantile that is bounded, and what they found.
 type knee struct {
-	Title          string
-	Lines          []sweep
-	XTicks, YTicks []tick
+	Bound, BoundAt, Quantile string
+	Lines                    []kneeLine
+	XTicks, YTicks           []tick
+	Table                    []string
 }
 
-type sweep struct {
-	Name   string
-	Colour int
-	Role   string
-	Points []point
-	Steps  []step
-	Knee   string
+// A kneeLine is one contender's.
+type kneeLine struct {
+	Name, Role, Text      string
+	Colour                int
+	At, BandLo, BandWidth string // of the knee and its interval; empty without
+	Dots                  []kneeDot
 }
 
-type point struct {
-	X, Y, Text string
-	Knee       bool
-}
+type kneeDot struct{ X, Y, Text, Outcome string }
 
-type step struct{ X1, Y1, X2, Y2 string }
-
-// knees returns a chart for every case and phase that was measured at several concurrencies.
-func knees(d *result.Document, colours map[string]int) []knee {
-	var out []knee
-	var titles []string
-	rows := make(map[string]map[string][]*result.Row)
-	names := make(map[string][]string)
-	for _, g := range d.Groups() {
-		title := g.Case + " · " + g.Phase
-		if rows[title] == nil {
-			rows[title] = make(map[string][]*result.Row)
-			titles = append(titles, title)
-		}
-		for _, r := range ordered(g) {
-			if r.Latency == nil || r.Throughput == nil || *r.Throughput <= 0 || r.Latency.P50 <= 0 || r.Role == result.Control {
-				continue
-			}
-			if rows[title][r.Contender.Name] == nil {
-				names[title] = append(names[title], r.Contender.Name)
-			}
-			rows[title][r.Contender.Name] = append(rows[title][r.Contender.Name], r)
-		}
-	}
-	for _, title := range titles {
-		if k, ok := newKnee(title, names[title], rows[title], colours); ok {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
-func newKnee(title string, names []string, rows map[string][]*result.Row, colours map[string]int) (knee, bool) {
+// newKnee returns the chart of a group, nil where its rows have no knee.
+func newKnee(g *result.Group, rows []*result.Row, colours map[string]int) *knee {
 	var rates, times []float64
-	several := false
-	for _, n := range names {
-		several = several || len(rows[n]) > 1
-		for _, r := range rows[n] {
-			rates, times = append(rates, *r.Throughput), append(times, r.Latency.P50)
+	text := ""
+	for _, r := range rows {
+		if r.Knee == nil {
+			continue
+		}
+		text = r.Knee.Bound
+		for _, s := range r.Knee.Searches {
+			for _, x := range s.Stretches {
+				rates = append(rates, x.Rate)
+				if x.Bounded != nil {
+					times = append(times, *x.Bounded)
+				}
+			}
 		}
 	}
-	if !several {
-		return knee{}, false
+	bound, err := plan.ParseBound(text)
+	if err != nil {
+		return nil
 	}
-	x, y := logAxis(rates), logAxis(times)
-	k := knee{Title: title, XTicks: x.ticks(), YTicks: y.flipped()}
-	for _, n := range names {
-		k.Lines = append(k.Lines, newLoad(n, rows[n], x, y, colours[n]))
+	limit := float64(bound.Limit) / float64(time.Microsecond)
+	x, y := logAxis(rates), logAxis(append(times, limit))
+	k := &knee{Bound: text, BoundAt: percent(100 - y.place(limit)), Quantile: bound.Name, XTicks: x.ticks(), YTicks: y.flipped()}
+	for _, r := range rows {
+		if r.Knee != nil {
+			k.Lines = append(k.Lines, newKneeLine(r, x, y, colours[r.Contender.Name]))
+		}
 	}
-	return k, true
+	k.Table = kneeLines(g)
+	return k
 }
 
-// flipped returns the ticks of an axis that grows upwards.
-func (a axis) flipped() []tick {
-	out := a.ticks()
-	for i := range out {
-		var v float64
-		fmt.Sscan(out[i].At, &v)
-		out[i].At = percent(100 - v)
+func newKneeLine(r *result.Row, x, y axis, colour int) kneeLine {
+	l := kneeLine{Name: name(r), Role: r.Role, Colour: colour, Text: r.Knee.Text()}
+	if v := r.Knee.Rate; v != nil {
+		l.At = x.at(*v)
 	}
-	return out
-}
-
-func newLoad(name string, rows []*result.Row, x, y axis, colour int) sweep {
-	l := sweep{Name: name, Colour: colour, Role: rows[0].Role}
-	best := 0
-	for i, r := range rows {
-		if *r.Throughput/r.Latency.P50 > *rows[best].Throughput/rows[best].Latency.P50 {
-			best = i
+	if lo, hi := r.Knee.Lo, r.Knee.Hi; lo != nil && hi != nil {
+		l.BandLo, l.BandWidth = x.at(*lo), x.span(*lo, *hi)
+	}
+	for _, s := range r.Knee.Searches {
+		for _, t := range s.Stretches {
+			d := kneeDot{X: x.at(t.Rate), Y: "1", Outcome: t.Outcome, Text: fmt.Sprintf("%s at %s/s: %s", l.Name, figureOf(t.Rate), stretchText(t))}
+			if t.Bounded != nil {
+				d.Y = percent(100 - y.place(*t.Bounded))
+			}
+			l.Dots = append(l.Dots, d)
 		}
-	}
-	for i, r := range rows {
-		p := point{X: x.at(*r.Throughput), Y: percent(100 - y.place(r.Latency.P50)), Knee: i == best && len(rows) > 1,
-			Text: fmt.Sprintf("%s, %s: %s calls/s, p50 %s µs", name, callersText(r.Concurrency), digits(*r.Throughput), digits(r.Latency.P50))}
-		if i > 0 {
-			last := l.Points[i-1]
-			l.Steps = append(l.Steps, step{last.X, last.Y, p.X, p.Y})
-		}
-		l.Points = append(l.Points, p)
-	}
-	if len(rows) > 1 {
-		l.Knee = callersText(rows[best].Concurrency)
 	}
 	return l
+}
+
+// stretchText says how a stretch came out, and why.
+func stretchText(t result.KneeStretch) string {
+	text := map[string]string{result.Holds: "holds", result.Misses: "misses", result.Clients: "says nothing: the client was late or out of CPU time"}[t.Outcome]
+	if t.Bounded != nil {
+		text += fmt.Sprintf(", %s µs", figureOf(*t.Bounded))
+	}
+	if t.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", t.Failed)
+	}
+	if t.Dropped > 0 {
+		text += fmt.Sprintf(", %d dropped", t.Dropped)
+	}
+	return text
+}
+
+// kneeLines are the knees of a group as a table; none where its rows have none.
+func kneeLines(g *result.Group) []string {
+	cells := [][]string{{"", "rate/s (95 %)", "searches", "held below", "missed above", "at the knee µs: p50", "p99", "server CPU µs"}}
+	bound := ""
+	for _, r := range ordered(g) {
+		if r.Knee == nil {
+			continue
+		}
+		bound = r.Knee.Bound
+		settled := 0
+		for _, s := range r.Knee.Searches {
+			if _, ok := s.Value(); ok {
+				settled++
+			}
+		}
+		p50, p99, cpu := none, none, none
+		if r.Latency != nil {
+			p50, p99 = figureOf(r.Latency.P50), atLeast(r.Latency.P99, 1000)
+		}
+		if r.Server != nil {
+			cpu = figure(r.Server.CPU)
+		}
+		sides := r.Knee.Sides()
+		cells = append(cells, []string{
+			name(r), strings.ReplaceAll(r.Knee.Text(), "/s", ""), fmt.Sprintf("%d of %d", settled, len(r.Knee.Searches)),
+			outOf(sides.Below-sides.MissedBelow, sides.Below), outOf(sides.Above-sides.HeldAbove, sides.Above), p50, p99, cpu,
+		})
+	}
+	if bound == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	aligned(&b, cells, 2)
+	out := []string{"the knee: the highest rate with " + bound + " from when each call was due, nothing failed and nothing dropped"}
+	out = append(out, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
+	for _, r := range ordered(g) {
+		if r.Knee == nil {
+			continue
+		}
+		if n := r.Knee.Sides().Disturbed; n > 0 {
+			out = append(out, fmt.Sprintf("  %s: %s said nothing, because the client was late or out of CPU time; tried again", name(r), plural(n, "stretch of its searches")))
+		}
+		if below, above, ok := r.Knee.Approach(); ok && r.Role == "" || ok && r.Role == result.Baseline {
+			out = append(out, fmt.Sprintf("  %s: approached from below %.0f/s, from above %.0f/s (%+.1f %%)", name(r), below, above, 100*(above/below-1)))
+		}
+	}
+	return out
+}
+
+func outOf(n, of int) string {
+	if of == 0 {
+		return none
+	}
+	return fmt.Sprintf("%d of %d", n, of)
+}
+
+// kneeVerdict says in one sentence what the knees of a group show.
+func kneeVerdict(g *result.Group) string {
+	var best *result.Row
+	rate := math.Inf(-1)
+	n := 0
+	for _, r := range g.Rows {
+		if r.Knee == nil || !r.Ranked() {
+			continue
+		}
+		n++
+		if v := r.Knee.Rate; v != nil && *v > rate {
+			best, rate = r, *v
+		}
+	}
+	switch {
+	case n == 0:
+		return ""
+	case best == nil:
+		return "No knee was found on both sides."
+	case n > 1 && strings.Contains(best.Rank, "–"):
+		return fmt.Sprintf("%s has the highest knee of those found, %s; which is highest could not be shown.", best.Contender.Name, best.Knee.Text())
+	case n > 1:
+		return fmt.Sprintf("%s has the highest knee: %s with %s.", best.Contender.Name, best.Knee.Text(), best.Knee.Bound)
+	}
+	return fmt.Sprintf("%s answers up to %s with %s.", best.Contender.Name, best.Knee.Text(), best.Knee.Bound)
 }

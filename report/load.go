@@ -24,8 +24,12 @@ func Load(w io.Writer, d *result.Document) error {
 			continue
 		}
 		groupText(&b, d, g, false)
-		for _, line := range sentences(g) {
-			b.WriteString("  " + line + "\n")
+		if text := kneeVerdict(g); text != "" {
+			b.WriteString("  " + text + "\n")
+		} else {
+			for _, line := range sentences(g) {
+				b.WriteString("  " + line + "\n")
+			}
 		}
 		gateText(&b, d.Gate)
 		b.WriteString("\n")
@@ -82,6 +86,9 @@ func loadScreen(b *bytes.Buffer, d *result.Document, g *result.Group, r *result.
 	if t := r.Tail; t != nil {
 		fmt.Fprintf(b, "  %d timeouts counted as at least %s: %s\n", t.Timeouts, micros(t.Limit), tailText(t))
 	}
+	for _, line := range kneeLines(g) {
+		b.WriteString("  " + line + "\n")
+	}
 	periodsText(b, d, r)
 	costText(b, d, g, r)
 	checksText(b, d, r)
@@ -104,6 +111,8 @@ func loadHeadline(d *result.Document, g *result.Group, r *result.Row) string {
 	switch {
 	case s.Model == plan.Open && len(s.Stages) > 0:
 		load = "open, stages " + stagesText(s.Stages) + "/s"
+	case s.Knee != "":
+		load = fmt.Sprintf("open, %d searches for the knee of %s, stretches of %s", s.Blocks, s.Knee, durationText(s.Duration))
 	case s.Model == plan.Open:
 		load = fmt.Sprintf("open, %s/s for %s", figureOf(s.Rate), durationText(s.Duration))
 	case len(s.Stages) > 0:

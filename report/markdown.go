@@ -15,6 +15,9 @@ func Markdown(w io.Writer, d *result.Document) error {
 	for _, g := range d.Groups() {
 		fmt.Fprintf(&b, "**%s** (seed %d)\n\n", headline(d, g), d.Seed)
 		markdownTable(&b, tableOf(g, ordered(g), markdownColumns()))
+		if lines := kneeLines(g); lines != nil {
+			b.WriteString("```\n" + strings.Join(lines, "\n") + "\n```\n\n")
+		}
 		if parts := partsText(ordered(g)); len(parts) > 0 {
 			b.WriteString("- " + strings.Join(parts, "\n- ") + "\n\n")
 		}

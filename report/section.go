@@ -23,6 +23,7 @@ type section struct {
 	CPUKeys        []string
 	PartKeys       []string
 	Strips         []strip
+	Knee           *knee // nil where no search was made
 }
 
 func newSection(d *result.Document, g *result.Group, index int, colours map[string]int) section {
@@ -32,6 +33,7 @@ func newSection(d *result.Document, g *result.Group, index int, colours map[stri
 		ID: fmt.Sprintf("g%d", index), Index: index, Callers: g.Concurrency, Title: strings.TrimSpace(g.Case + " · " + g.Phase), Sub: callersText(g.Concurrency),
 		Verdict: verdictText(g), Forest: newForest(g, rows, notes, colours), Table: newFigures(g, rows, notes), Notes: notes.lines(),
 		Loop: loopText(g), Control: controlText(g), Strips: strips(rows, colours),
+		Knee: newKnee(g, rows, colours),
 	}
 	if g.Phase == "" {
 		s.Title = g.Case
@@ -55,6 +57,9 @@ func callersText(n int) string {
 
 // verdictText says in one sentence what a group shows, and no more than it shows.
 func verdictText(g *result.Group) string {
+	if text := kneeVerdict(g); text != "" {
+		return text
+	}
 	var best []*result.Row
 	for _, r := range ordered(g) {
 		if r.Ranked() && (r.Rank == "1" || strings.HasPrefix(r.Rank, "1–")) {

@@ -58,10 +58,10 @@ func newStrip(r *result.Row) (strip, bool) {
 	for _, x := range r.Rounds {
 		from := stripWidth * at / total
 		for _, b := range x.Blocks {
-			if b.P50 == nil {
+			if v := r.Level(b); v == nil {
 				pen = "M" // a block without a success is a hole
 			} else {
-				off := max(-stripRange, min(stripRange, *b.P50/middle-1))
+				off := max(-stripRange, min(stripRange, *v/middle-1))
 				fmt.Fprintf(&points, "%s%d %d", pen, stripWidth*(2*at+1)/(2*total), int(math.Round(stripHeight/2*(1-off/stripRange))))
 				pen = "L"
 			}

@@ -65,6 +65,8 @@ func turnText(s plan.Settings) string {
 	switch {
 	case s.Model == plan.Open && len(s.Stages) > 0:
 		return text + ", open"
+	case s.Knee != "":
+		return "a search for the knee of " + s.Knee + " by stretches of " + text + ", open"
 	case s.Model == plan.Open:
 		return fmt.Sprintf("%s at %s/s, open", text, figureOf(s.Rate))
 	}
@@ -140,6 +142,9 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group, k ink) {
 	}
 	for _, n := range notes.lines() {
 		b.WriteString(k.warning("  "+n) + "\n")
+	}
+	for _, line := range kneeLines(g) {
+		b.WriteString("  " + line + "\n")
 	}
 	for _, text := range append(partsText(rows), loopText(g), retainedText(g), controlText(g)) {
 		if text != "" {
@@ -223,6 +228,9 @@ func failureText(r *result.Row) string {
 
 // loopText says what the difference is worth to a loop of a hundred calls.
 func loopText(g *result.Group) string {
+	if slices.ContainsFunc(g.Rows, func(r *result.Row) bool { return r.Knee != nil }) {
+		return "" // their latencies are those of different rates
+	}
 	var best, worst *result.Row
 	for _, r := range g.Rows {
 		if !r.Ranked() || r.Latency == nil {

@@ -98,7 +98,7 @@ func Within(d *Document) (*Comparison, error) {
 		name string
 		of   func(*Row, Block) *float64
 	}{
-		{OfMedians, (*Row).level},
+		{OfMedians, (*Row).Level},
 		{OfMinima, (*Row).least},
 	}
 	level := 1 - (1-Level)/float64(contenders*len(statistics))

@@ -169,7 +169,7 @@ type pair struct {
 
 // pairs lines up the levels of two rows' blocks by round and place.
 func pairs(r, base *Row, keep func(Round) bool) []pair {
-	return pairsOf((*Row).level, r, base, keep)
+	return pairsOf((*Row).Level, r, base, keep)
 }
 
 // pairsOf lines up a statistic of two rows' blocks.
@@ -275,7 +275,7 @@ func (r *Row) BlockP50s() []float64 {
 	stage := r.mainStage()
 	for _, x := range r.Rounds {
 		for _, b := range x.Blocks {
-			if v := r.level(b); v != nil && b.Stage == stage {
+			if v := r.Level(b); v != nil && b.Stage == stage {
 				out = append(out, *v)
 			}
 		}
@@ -304,7 +304,7 @@ func (r *Row) levels() map[place]float64 {
 	out := make(map[place]float64)
 	for _, x := range r.Rounds {
 		for i, b := range x.Blocks {
-			if v := r.level(b); v != nil && *v > 0 {
+			if v := r.Level(b); v != nil && *v > 0 {
 				out[place{x.Round, i}] = *v
 			}
 		}

@@ -165,8 +165,8 @@ func (k *Knee) Text() string {
 	return "none found"
 }
 
-// level is what is compared of a row's block: its median, or the time per call at its knee.
-func (r *Row) level(b Block) *float64 {
+// Level is what is compared of a row's block: its median, or the time per call at its knee.
+func (r *Row) Level(b Block) *float64 {
 	switch {
 	case r.Knee == nil:
 		return b.P50
@@ -179,7 +179,7 @@ func (r *Row) level(b Block) *float64 {
 // least is a row's block's minimum; a knee has none of its own.
 func (r *Row) least(b Block) *float64 {
 	if r.Knee != nil {
-		return r.level(b)
+		return r.Level(b)
 	}
 	return b.Min
 }

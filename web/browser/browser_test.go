@@ -241,9 +241,9 @@ func TestEveryChartHasItsData(t *testing.T) {
 	p.visit(t, url)
 	for what, want := range map[string]int{
 		"figure[data-chart=forest]": 5, "figure[data-chart=curve]": 5, "figure[data-chart=cpu]": 5, "figure[data-chart=strip]": 5,
-		"figure[data-chart=parts]": 1, "figure[data-chart=knee]": 1, "#elsewhere tbody tr": 1, "#gaps li": 1,
+		"figure[data-chart=parts]": 1, "figure[data-chart=bend]": 1, "#elsewhere tbody tr": 1, "#gaps li": 1,
 		"#g0 .tree .dot": 5, "#g0 .tree .band": 5, "#g0 [data-chart=strip] path.trace": 5, "#g0 [data-chart=cpu] rect": 10, "#g0 [data-chart=parts] rect": 2,
-		"[data-chart=knee] .ring": 4, "table.figures": 5, "img": 0,
+		"[data-chart=bend] .ring": 4, "table.figures": 5, "img": 0,
 	} {
 		if got := eval[int](t, p, fmt.Sprintf("document.querySelectorAll(%q).length", what)); got != want {
 			t.Errorf("%d of %s, want %d", got, what, want)
