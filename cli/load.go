@@ -31,6 +31,8 @@ type loadCmd struct {
 	InFlight int           `name:"in-flight" help:"Open model: most calls in flight; an arrival beyond is dropped and counted. max(1000, 2 s × rate) unless given." placeholder:"N"`
 	Stages   string        `help:"Ramps: TIME:TARGET,… of VUs, or with --open of calls a second." placeholder:"10s:50,5m:50,10s:0"`
 	Open     bool          `help:"The targets of --stages are calls a second."`
+	Knee     string        `help:"Search for the highest rate that holds a bound while nothing fails and nothing is dropped, by stretches of -d (1s) at one rate each, the first at --rate (500)." placeholder:"p99<5ms"`
+	Searches int           `help:"With --knee: how many searches, from below and from above in turn; six or more give an interval." default:"8"`
 	Think    time.Duration `help:"Closed model: pause of a VU between two calls." placeholder:"TIME"`
 
 	Method        string        `short:"m" help:"Request method; POST when there is a body." placeholder:"NAME"`
@@ -75,6 +77,7 @@ func (loadCmd) Help() string {
   toll load http://127.0.0.1:8080/
   toll load http://127.0.0.1:8080/ -c 50 -d 30s --threshold 'p99<50ms' --threshold 'failures<1%'
   toll load http://127.0.0.1:8080/ --rate 1000 -d 10s
+  toll load http://127.0.0.1:8080/ --knee 'p99<5ms'
   toll load http://127.0.0.1:8080/ --stages 10s:50,5m:50,10s:0
   toll load https://127.0.0.1:8443/ --cacert ca.pem --cert me.pem --key me-key.pem
   toll load http://localhost/ --unix /run/app.sock

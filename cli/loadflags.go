@@ -114,6 +114,9 @@ func (c *loadCmd) settings(targets int) (plan.Settings, error) {
 		WarmupTime: plan.Duration(c.Warmup), Timeout: plan.Duration(c.Timeout), Think: plan.Duration(c.Think),
 		Rate: c.Rate, InFlight: c.InFlight, Duration: plan.Duration(c.Duration),
 	}
+	if c.Knee != "" {
+		return s, c.knee(&s)
+	}
 	if c.Rate != 0 || c.Open {
 		s.Model = plan.Open
 	}
@@ -143,6 +146,31 @@ func (c *loadCmd) settings(targets int) (plan.Settings, error) {
 		s.Processors = plan.Held
 	}
 	return s, nil
+}
+
+// kneeStart and kneeStretch are where a search for the knee begins, and how long it stays at a rate, unless flags say.
+const (
+	kneeStart   = 500
+	kneeStretch = time.Second
+)
+
+// knee makes settings of a search for the knee.
+func (c *loadCmd) knee(s *plan.Settings) error {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--calls", c.Calls > 0}, {"--stages", c.Stages != ""}, {"--open", c.Open}, {"--think", c.Think > 0}, {"--gate", c.Gate != ""}} {
+		if f.given {
+			return fmt.Errorf("--knee: a search chooses its own rates; leave %s out", f.name)
+		}
+	}
+	s.Model, s.Knee, s.Rate = plan.Open, c.Knee, cmp.Or(c.Rate, kneeStart)
+	s.Duration = cmp.Or(s.Duration, plan.Duration(kneeStretch))
+	s.Blocks = max(c.Searches, s.Rounds)
+	if c.Poisson {
+		s.Arrivals = plan.Poisson
+	}
+	return nil
 }
 
 // longestCount bounds a load of a number of calls.

@@ -38,6 +38,7 @@ type runCmd struct {
 	Hop     string   `help:"Reach the contenders over loopback, netns (a network namespace) or netns:5ms (with that round trip)." placeholder:"HOP"`
 	CPUs    float64  `name:"cpus" help:"Limit each contender's process tree to so many cores' worth of CPU time." placeholder:"N"`
 	Memory  string   `help:"Limit each contender's process tree to so much memory, such as 1GiB." placeholder:"SIZE"`
+	Knee    string   `help:"In place of the plan's load, search for each contender's highest rate that holds a bound while nothing fails and nothing is dropped. Engines have no open model and are gaps." placeholder:"p99<5ms"`
 	Target  string   `help:"bus: call the processes of 'toll serve bus-host' on this machine instead of our own." placeholder:"HOST[:PORT]"`
 	Fault   string   `help:"bus: spoil every connection, such as delay=5ms,jitter=1ms; toll serve --help lists them." placeholder:"LIST"`
 
@@ -65,6 +66,7 @@ func (runCmd) Help() string {
   toll run transport --only zap-http,zap-rpc
   toll run transport --with peers/javascript/node-http
   toll run transport --profile mcp --with all
+  toll run gateway --knee 'p99<5ms' --only toll
   toll run my-plan.yaml --strict
   toll run --vs-commit HEAD~1 --gate 3%
 
@@ -270,6 +272,12 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Docume
 		p = p.AtFull()
 	}
 	p.Settings = p.Settings.With(&plan.Settings{Hop: c.Hop, Limits: plan.Quota{CPUs: c.CPUs, Memory: c.Memory}})
+	if c.Knee != "" {
+		p.Settings = p.Settings.SearchingFor(c.Knee)
+		if field, msg := p.Settings.Check(); msg != "" {
+			return nil, usage("--%s: %s", field, msg)
+		}
+	}
 	p.With = nil
 	for _, m := range outside {
 		p.With = append(p.With, m.Name)

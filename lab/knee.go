@@ -22,18 +22,28 @@ import (
 const (
 	kneePrecision = .03 // by which the sides of a search differ at the end
 	kneeFirstStep = 2.  // of a search that knows nothing
-	kneeStep      = 1.08
-	kneeApart     = 1.2 // from where the knee is expected, a search starts so far below or above
+	kneeStep      = 1.12
+	kneeApart     = 1.12 // from where the knee is expected, a search starts so far below or above
 
 	// A stretch is so many bounds long: a rate 2 % above what a contender can do then builds up a wait that is longer than the
 	// bound, and is seen to miss.
 	stretchBounds  = 50
 	longestStretch = time.Minute
-	leadShare      = 4  // a stretch's lead is a quarter of its window
-	kneeInFlight   = 20 // bounds' worth of arrivals in flight, at least leastInFlight; by Little's law the mean is then far above the bound
-	leastInFlight  = 1000
-	leastOver      = 1.2 // a stretch has so many times the successes that its quantile needs
-	clientTries    = 3   // in a row, before a search ends because of the client
+	leadShare      = 4 // a stretch's lead is a quarter of its window
+
+	// So many calls may be in flight as arrive in four bounds, and in a fiftieth of the window: with more, the mean is far
+	// above the bound by Little's law, and a freeze that fills it delays more than one call in a hundred.
+	inFlightBounds = 4
+	inFlightShare  = 50
+	leastInFlight  = 100
+
+	leastOver   = 1.2 // a stretch has so many times the successes that its quantile needs
+	clientTries = 5   // in a row, before a search ends because of the client
+
+	// A call sent later than a tenth of the bound is late. Calls that took too long from their send are the client's doing if
+	// there are at most so many of them for each late one: a burst makes those behind it wait as well.
+	lateCall = .1
+	dragged  = 5
 )
 
 // A hunt is one lane's search for its knee in one block.
@@ -242,7 +252,7 @@ func (r *run) stretch(ctx context.Context, s Setting, l *lane, rate float64, bou
 	ld := r.load(s, rnd)
 	ld.Stages = []plan.Stage{{Target: rate}, {Duration: plan.Duration(lead), Target: rate}, {Duration: plan.Duration(window), Target: rate}}
 	if ld.InFlight = r.o.Settings.InFlight; ld.InFlight == 0 {
-		ld.InFlight = max(leastInFlight, int(kneeInFlight*bound.Limit.Seconds()*rate))
+		ld.InFlight = max(leastInFlight, int(rate*max(inFlightBounds*bound.Limit, window/inFlightShare).Seconds()))
 	}
 	if ld.Rand != nil {
 		ld.Rand = rand.New(rand.NewPCG(rnd.Uint64(), 4))
@@ -256,6 +266,7 @@ func (r *run) stretch(ctx context.Context, s Setting, l *lane, rate float64, bou
 	}
 	if after, ok := r.usage(s, l); ok && seen {
 		x.seen, x.server = true, after
+		l.row.server.Limited.Mechanism, l.row.server.Limited.Known = after.Limited.Mechanism, after.Limited.Known
 		x.server.CPU -= before.CPU
 		x.server.User -= before.User
 		x.server.System -= before.System
@@ -276,8 +287,9 @@ func (r *run) generatorCores(out load.Outcome) int {
 	return procs
 }
 
-// judge decides how a stretch came out. One that missed is the contender's only if the client sent its calls in time and had
-// CPU time left: a generator that falls behind sends bursts, whose wait is its own doing.
+// judge decides how a stretch came out. One that missed is the contender's unless calls that the client sent late can explain
+// it: a generator that falls behind sends bursts, whose wait is its own doing. The client's CPU time decides nothing here, since its
+// pacer spins before each arrival; how fast it can be is what the null target's knee says.
 func (x *stretched) judge(rate float64, bound plan.Bound, window time.Duration, cores int) {
 	all := x.outcome.Shard()
 	x.window = load.Slice{Shard: new(record.Shard)}
@@ -306,11 +318,12 @@ func (x *stretched) judge(rate float64, bound plan.Bound, window time.Duration, 
 	if x.OK >= needed(bound) {
 		x.Bounded, x.Service = at(&w.Latency, bound.Quantile), at(&w.Service, bound.Quantile)
 	}
-	late := x.Late != nil && *x.Late > lateShare*float64(bound.Limit)/1e3
+	late := w.Late.CountAbove(int64(lateCall * float64(bound.Limit)))
+	over := w.Service.CountAbove(int64(bound.Limit)) + x.Dropped + x.Failed
 	switch {
 	case x.Failed == 0 && x.Dropped == 0 && x.Bounded != nil && bound.HoldsMicros(*x.Bounded):
 		x.Outcome = result.Holds
-	case late || x.ClientOf > check.ClientBound:
+	case late > 0 && over <= dragged*late && over < x.OK/2:
 		x.Outcome = result.Clients
 	default:
 		x.Outcome = result.Misses

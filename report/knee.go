@@ -85,7 +85,7 @@ func newKneeLine(r *result.Row, x, y axis, colour int) kneeLine {
 
 // stretchText says how a stretch came out, and why.
 func stretchText(t result.KneeStretch) string {
-	text := map[string]string{result.Holds: "holds", result.Misses: "misses", result.Clients: "says nothing: the client was late or out of CPU time"}[t.Outcome]
+	text := map[string]string{result.Holds: "holds", result.Misses: "misses", result.Clients: "says nothing: the client was late"}[t.Outcome]
 	if t.Bounded != nil {
 		text += fmt.Sprintf(", %s µs", figureOf(*t.Bounded))
 	}
@@ -138,7 +138,7 @@ func kneeLines(g *result.Group) []string {
 			continue
 		}
 		if n := r.Knee.Sides().Disturbed; n > 0 {
-			out = append(out, fmt.Sprintf("  %s: %s said nothing, because the client was late or out of CPU time; tried again", name(r), plural(n, "stretch of its searches")))
+			out = append(out, fmt.Sprintf("  %s: %s said nothing, because the client was late; tried again", name(r), map[bool]string{true: "1 stretch", false: fmt.Sprintf("%d stretches", n)}[n == 1]))
 		}
 		if below, above, ok := r.Knee.Approach(); ok && r.Role == "" || ok && r.Role == result.Baseline {
 			out = append(out, fmt.Sprintf("  %s: approached from below %.0f/s, from above %.0f/s (%+.1f %%)", name(r), below, above, 100*(above/below-1)))

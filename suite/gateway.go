@@ -18,6 +18,7 @@ import (
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
+	"toll/lab/plan"
 	"toll/lab/result"
 )
 
@@ -190,13 +191,16 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		client = b.client
 		out.tls = &result.TLS{ServerVerified: true, ClientVerified: true}
 	}
+	if b.plan.Model == plan.Open && driver.LoopWorks && client == nil && f.role != result.Floor {
+		out.client = driver.ClientLoop // the cheaper the client, the further from what is measured its own knee
+	}
 	out.clear = s.Phase == mtlsPhase && out.tls == nil
 	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
 	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
 		if f.role == result.Floor {
 			return &driver.Echo{Addr: r.Addr, Size: floorHead, Seed: uint64(s.Seed), Wire: wire}
 		}
-		return &driver.HTTP{Addr: r.Addr, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire}
+		return &driver.HTTP{Addr: r.Addr, Client: out.client, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire}
 	}
 	return out, nil
 }

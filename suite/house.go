@@ -63,7 +63,8 @@ type seat struct {
 	connections string // per-caller when empty
 	unverified  bool
 	tls         *result.TLS
-	clear       bool // in the clear, in a phase whose other rows are encrypted
+	client      string // by which of several clients it is called
+	clear       bool   // in the clear, in a phase whose other rows are encrypted
 	spec        func() (contender.Spec, error)
 	target      func(r contender.Ready, wire *driver.Wire) load.Target    // calls it over a connection
 	engine      func(p *contender.Process) load.Target                    // or asks it over its standard input; it times itself
@@ -156,7 +157,10 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if c.Version == "" {
 		c.Version = ready.Version
 	}
-	e := &lab.Entry{Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified, Process: process{p, s.check}, Idle: s.idle, ClientOn: h.held.Client, ServerOn: h.held.Contenders}
+	e := &lab.Entry{
+		Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified,
+		Client: s.client, Process: process{p, s.check}, Idle: s.idle, ClientOn: h.held.Client, ServerOn: h.held.Contenders,
+	}
 	if s.line != nil {
 		wire := new(driver.Wire)
 		e.Connections, e.Target, e.Metered = "shared", s.line(p, nil), s.line(p, wire)

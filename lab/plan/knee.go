@@ -42,6 +42,26 @@ func ParseBound(expr string) (Bound, error) {
 	return b, nil
 }
 
+// What a search is like where nothing else is said: eight searches over two rounds, of stretches of a second.
+const (
+	kneeRounds  = 2
+	kneeBlocks  = 8
+	kneeStretch = Duration(time.Second)
+	kneeStart   = 500
+	kneeWarmup  = Duration(time.Second)
+)
+
+// SearchingFor returns s with searches for a knee in place of its own load.
+func (s Settings) SearchingFor(bound string) Settings {
+	if s.Knee == "" {
+		s.Model, s.Rate, s.Stages, s.Think, s.CallsOnly = Open, kneeStart, nil, 0, false
+		s.Rounds, s.Blocks, s.Duration, s.WarmupTime = kneeRounds, kneeBlocks, kneeStretch, kneeWarmup
+		s.Concurrency = s.Concurrency[len(s.Concurrency)-1:]
+	}
+	s.Knee = bound
+	return s
+}
+
 // Holds reports whether a quantile of a stretch keeps the bound.
 func (b Bound) Holds(v time.Duration) bool { return v < b.Limit || !b.strict && v == b.Limit }
 

@@ -15,7 +15,7 @@ const KneeTime = "time_per_call_at_the_knee"
 const (
 	Holds   = "holds"
 	Misses  = "misses"
-	Clients = "client" // it missed while the generator was late or out of CPU time: it says nothing of the contender
+	Clients = "client" // it missed while the generator was late: it says nothing of the contender
 )
 
 // How a search ended, beside what stats.Search says: the client could not send what the next stretch asked for; the run ended
