@@ -39,7 +39,7 @@ type runCmd struct {
 	CPUs    float64  `name:"cpus" help:"Limit each contender's process tree to so many cores' worth of CPU time." placeholder:"N"`
 	Memory  string   `help:"Limit each contender's process tree to so much memory, such as 1GiB." placeholder:"SIZE"`
 	Knee    string   `help:"In place of the plan's load, search for each contender's highest rate that holds a bound while nothing fails and nothing is dropped. Engines have no open model and are gaps." placeholder:"p99<5ms"`
-	Target  string   `help:"bus: call the processes of 'toll serve bus-host' on this machine instead of our own." placeholder:"HOST[:PORT]"`
+	Target  string   `help:"bus, gateway, spawn: call the processes of 'toll serve bus-host', gateway-host or spawn-host on this machine instead of our own." placeholder:"HOST[:PORT]"`
 	Fault   string   `help:"bus: spoil every connection, such as delay=5ms,jitter=1ms; toll serve --help lists them." placeholder:"LIST"`
 
 	AllowUnlimited bool `help:"Run where the limits that were asked for can't be held."`
@@ -308,6 +308,8 @@ func (c *runCmd) open(ctx context.Context, j job, p plan.Plan, outside []contend
 	switch {
 	case errors.Is(err, hop.ErrUnavailable):
 		return nil, exit(exitNotMeasured, fmt.Errorf("--hop %s: %w", ground.Hop, err))
+	case errors.Is(err, suite.ErrRefused):
+		return nil, exit(exitNotMeasured, fmt.Errorf("--target %s: %w", ground.Target, err))
 	case err != nil:
 		return nil, exit(exitUsage, err)
 	}

@@ -23,7 +23,7 @@ const drainTime = 3 * time.Second
 
 // systems are what serve knows.
 func systems() []string {
-	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "bus-host", "agent-worker"})
+	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "bus-host", "gateway-host", "spawn-host", "agent-worker"})
 }
 
 type serveCmd struct {
@@ -43,6 +43,7 @@ type serveCmd struct {
 	Agents agentFlags `embed:""`
 
 	Gateway gatewayFlags `embed:""`
+	Host    hostFlags    `embed:""`
 }
 
 // agentFlags are those of serve that only agents has.
@@ -94,6 +95,7 @@ func (serveCmd) Help() string {
   toll serve echo
   toll serve bus-worker --carrier direct --addr 192.0.2.7:7411
   toll serve bus-host --addr 192.0.2.7:7410
+  toll serve gateway-host --addr 192.0.2.7:7440 --cpus 1 --memory 1GiB
 
 The mcp envelopes are at the path /mcp: mcp takes requests of 2026-07-28, and of earlier revisions without a session; mcp-stateful gives those a session; mcp-sse answers calls with a stream of events; mcp-nethttp is mcp on net/http; mcp-stdio speaks over stdin and stdout, a message a line, and prints no ready line.`
 }
@@ -120,6 +122,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	}
 	if c.System == "bus-host" {
 		return c.busHost(ctx, s)
+	}
+	if benchmark, ok := strings.CutSuffix(c.System, "-host"); ok {
+		return c.host(ctx, s, benchmark)
 	}
 	if c.System == "bus" {
 		return c.busEngine(ctx, s)

@@ -20,7 +20,7 @@ type Ground struct {
 	Limits         limits.Limits
 	AllowUnlimited bool // run where the limits can't be held
 	Hop            hop.Hop
-	Target         string    // host of the processes to call in place of our own, bus only
+	Target         string    // host of the processes to call in place of our own: bus, gateway, spawn
 	Fault          string    // what is done to every connection, bus only
 	link           *hop.Link // nil on loopback
 }
@@ -76,7 +76,7 @@ func (g *Ground) host() string {
 func (g *Ground) result() result.Hop {
 	kind := g.Hop.Kind
 	if g.Target != "" {
-		kind = "remote host"
+		kind = result.RemoteHost
 	}
 	if g.Fault != "" {
 		kind += ", spoiled: " + g.Fault

@@ -135,8 +135,8 @@ func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests 
 			return nil, fmt.Errorf("two contenders are named %q", m.Name)
 		}
 	}
-	if b.Name != "bus" && g.Target+g.Fault != "" {
-		return nil, fmt.Errorf("benchmark %s: a target or faults are for the benchmark bus only", b.Name)
+	if err := g.checkTarget(b.Name, p); err != nil {
+		return nil, err
 	}
 	dir, err := owner.Folder(contender.FolderPrefix)
 	if err != nil {
@@ -146,6 +146,12 @@ func (b Benchmark) OpenOn(ctx context.Context, g Ground, p plan.Plan, manifests 
 	if err := h.ground.open(ctx); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
+	}
+	if g.Target != "" {
+		if err := h.preflight(ctx, b.Name); err != nil {
+			os.RemoveAll(dir)
+			return nil, err
+		}
 	}
 	out := &Opener{Hop: h.ground.result(), MemoryLimit: g.Limits.Memory, house: h}
 	if out.Opener, err = b.open(h); err != nil {

@@ -107,6 +107,9 @@ func (d *Document) Deviations() []plan.Deviation {
 	if d.Plan.Processes == plan.Shared {
 		out = append(out, plan.Deviation{What: "processes", Claimed: plan.Separate, Ran: plan.Shared})
 	}
+	if d.Method.Hop.Kind == RemoteHost {
+		out = append(out, plan.Deviation{What: "processes", Claimed: "started anew for each round", Ran: "the target's, which live through all rounds"})
+	}
 	var blind []string
 	for i := range d.Rows {
 		r := &d.Rows[i]

@@ -68,6 +68,9 @@ type Hop struct {
 	MeasuredRTT   *float64 `json:"measured_rtt_ms"` // p50 of the raw tcp floor in this run
 }
 
+// RemoteHost is the kind of hop to the processes of a target, which are not started anew for each round.
+const RemoteHost = "remote host"
+
 // Limits is what was in force on the contenders.
 type Limits struct {
 	Mechanism   string   `json:"mechanism"` // cgroup-v2 | cgroup-v1 | systemd | taskset | none
