@@ -1,12 +1,13 @@
 package suite_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +33,24 @@ func serve(name string, args []string) error {
 	flags.StringVar(&cfg.Carrier, "carrier", "", "")
 	flags.StringVar(&cfg.At, "at", "", "")
 	flags.StringVar(&cfg.Addr, "addr", "", "")
+	flags.StringVar(&cfg.Front, "front", "", "")
+	flags.StringVar(&cfg.Isolation, "isolation", "", "")
+	reply := flags.String("reply", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
+	if benchmark, ok := strings.CutSuffix(name, "-host"); ok {
+		return serveHost(ctx, benchmark, cfg.Addr)
+	}
+	if *reply != "" {
+		text, err := os.ReadFile(*reply)
+		if err != nil {
+			return err
+		}
+		cfg.Reply = text
+	}
 	running, err := system.Start(ctx, name, cfg)
 	if err != nil {
 		return err
@@ -44,7 +58,11 @@ func serve(name string, args []string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(map[string]string{"ready": running.Addr, "version": "test"}); err != nil {
 		return err
 	}
-	io.Copy(io.Discard, os.Stdin)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if lines.Text() == "stats" {
+			json.NewEncoder(os.Stdout).Encode(system.Stats())
+		}
+	}
 	return running.Close()
 }
 

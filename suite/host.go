@@ -112,8 +112,8 @@ func hostAddr(addr string) (host string, base int, err error) {
 	}
 	const behind = 16 // processes at most
 	base, err = strconv.Atoi(port)
-	if err != nil || base < 1 || base > 65535-behind {
-		return "", 0, fmt.Errorf("port %q: want 1 to %d, with free ones behind it", port, 65535-behind)
+	if err != nil || base < 0 || base > 65535-behind {
+		return "", 0, fmt.Errorf("port %q: want 1 to %d, with free ones behind it, or 0 for any", port, 65535-behind)
 	}
 	return host, base, nil
 }
@@ -150,7 +150,11 @@ func OpenHost(ctx context.Context, benchmark, addr, version string, lim plan.Quo
 		return nil, err
 	}
 	for i, x := range all {
-		if err := h.start(ctx, x, net.JoinHostPort(name, strconv.Itoa(base+1+i)), ground.Limits, allowUnlimited); err != nil {
+		port := base + 1 + i
+		if base == 0 {
+			port = 0 // whichever is free: the report says
+		}
+		if err := h.start(ctx, x, net.JoinHostPort(name, strconv.Itoa(port)), ground.Limits, allowUnlimited); err != nil {
 			return nil, errors.Join(err, h.Close())
 		}
 	}
