@@ -58,10 +58,39 @@ func echoPayload(payload map[string]any) (any, error) {
 
 func empty(map[string]any) (any, error) { return map[string]any{}, nil }
 
-// handlers are the benchmark's operations by the name of their agent and the end of their path.
-func handlers() map[string]func(map[string]any) (any, error) {
-	return map[string]func(map[string]any) (any, error){"fibonacci": fibPayload, "echo": echoPayload, "empty": empty}
+// mostWork bounds what work may be asked for, in microseconds.
+const mostWork = 1_000_000
+
+var errNoWork = fmt.Errorf("us: expected a whole number of microseconds from 1 to %d", mostWork)
+
+// workPayload spends the CPU time that it is asked for.
+func workPayload(payload map[string]any) (any, error) {
+	us, ok := payload["us"].(float64)
+	if !ok || us != float64(int(us)) || us < 1 || us > mostWork {
+		return nil, errNoWork
+	}
+	burn(time.Duration(us) * time.Microsecond)
+	return map[string]any{"us": us}, nil
 }
+
+// A handler is one of the benchmark's operations, which an agent and bare net/http share.
+type handler struct {
+	answer func(map[string]any) (any, error)
+	long   bool          // it takes long: its caller must be free to be told that its time is over
+	within time.Duration // gateway.Route.Within
+}
+
+// handlers are the benchmark's operations by the name of their agent and the end of their path. Work is for trying what happens
+// when more is asked than one core can do: its calls are those that may not wait.
+func handlers() map[string]handler {
+	return map[string]handler{
+		"fibonacci": {answer: fibPayload, long: true}, "echo": {answer: echoPayload}, "empty": {answer: empty},
+		"work": {answer: workPayload, long: true, within: workWithin},
+	}
+}
+
+// workWithin is for work of a millisecond: one call is handled while one waits.
+const workWithin = 2 * time.Millisecond
 
 // buildGateway makes a gateway before real agents, or the bare server that it is compared with.
 func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
@@ -78,17 +107,16 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	}
 	rt := agent.New(agent.Config{})
 	var routes []gateway.Route
-	for name, handle := range handlers() {
+	for name, x := range handlers() {
 		h := agent.HandlerFunc(func(_ *agent.Context, m *envelope.Message) (any, error) {
 			payload, _ := m.Payload.(map[string]any)
-			return handle(payload)
+			return x.answer(payload)
 		})
-		// What answers at once may do so on the caller's goroutine. Fibonacci numbers take long: their caller must be free to
-		// be told that its time is over.
-		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: name != "fibonacci"}); err != nil {
+		// What answers at once may do so on the caller's goroutine.
+		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: !x.long}); err != nil {
 			return nil, "", errors.Join(err, rt.Close(ctx))
 		}
-		routes = append(routes, gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name})
+		routes = append(routes, gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name, Within: x.within})
 	}
 	g, err := gateway.New(gateway.Config{
 		Routes: routes, Asker: asker{rt}, MaxBody: int(cfg.MaxBody), TLS: cfg.Gateway, NetHTTP: cfg.Front == "nethttp",
@@ -142,7 +170,7 @@ type bare struct {
 
 func newBare(cfg Config) (*bare, error) {
 	mux := http.NewServeMux()
-	for name, handle := range handlers() {
+	for name, x := range handlers() {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
 			status, body := http.StatusOK, []byte(nil)
 			payload := make(map[string]any)
@@ -152,7 +180,7 @@ func newBare(cfg Config) (*bare, error) {
 			}
 			var v any
 			if err == nil {
-				v, err = handle(payload)
+				v, err = x.answer(payload)
 			}
 			if err == nil {
 				body, err = json.Marshal(v)

@@ -38,6 +38,10 @@ type Route struct {
 	Type     string        // of the message; the header X-Civitas-Type goes before it; http.request when empty
 	Timeout  time.Duration // of a whole call; Config.Timeout when 0
 	InFlight int           // requests that may be on their way at a time; Config.InFlight when 0
+
+	// Within is how long a call may take, its wait for the agent included, while more calls come than are answered: those
+	// that would take longer are refused at once. It must be longer than the agent needs. 0 lets InFlight of them wait.
+	Within time.Duration
 }
 
 // Config bounds a gateway; each zero value means its default.

@@ -123,14 +123,28 @@ func (g *Gateway) enter(r *route) (leave func(), err error) {
 		return nil, &problem{status: http.StatusServiceUnavailable, text: "the gateway has as many requests in flight as it may", retry: true}
 	}
 	if r.inFlight.Add(1) > int64(r.InFlight) {
-		r.inFlight.Add(-1)
-		g.inFlight.Add(-1)
+		g.count(r, -1)
 		return nil, &problem{status: http.StatusServiceUnavailable, text: "this route has as many requests in flight as it may", retry: true}
 	}
+	if r.valve == nil {
+		return func() { g.count(r, -1) }, nil
+	}
+	came := time.Since(g.made)
+	if !r.valve.enter(came) {
+		g.count(r, -1)
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "more requests wait for this route than it answers in time", retry: true}
+	}
 	return func() {
-		r.inFlight.Add(-1)
-		g.inFlight.Add(-1)
+		now := time.Since(g.made)
+		r.valve.leave(now, now-came)
+		g.count(r, -1)
 	}, nil
+}
+
+// count changes how many requests are in flight.
+func (g *Gateway) count(r *route, by int64) {
+	r.inFlight.Add(by)
+	g.inFlight.Add(by)
 }
 
 // message makes the agent's message of a request: the body's object, over which the path's values go.

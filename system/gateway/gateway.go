@@ -18,6 +18,7 @@ import (
 // A Gateway answers requests until it is shut down.
 type Gateway struct {
 	cfg      Config
+	made     time.Time
 	table    *table
 	clients  *clients
 	own      map[string]func(*response) error // by path: what the gateway answers itself
@@ -50,7 +51,7 @@ func New(c Config) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &Gateway{cfg: c, table: table, clients: newClients(c), slots: make(chan struct{}, c.Connections)}
+	g := &Gateway{cfg: c, made: time.Now(), table: table, clients: newClients(c), slots: make(chan struct{}, c.Connections)}
 	if err := g.Reload(); err != nil {
 		return nil, err
 	}

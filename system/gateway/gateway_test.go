@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ func serve(t *testing.T, c gateway.Config) (*gateway.Gateway, string) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- g.Serve(l) }()
+	go func() { done <- g.Serve(shallow{l}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -131,6 +132,17 @@ func serve(t *testing.T, c gateway.Config) (*gateway.Gateway, string) {
 		}
 	})
 	return g, l.Addr().String()
+}
+
+// shallow connections have send buffers so small that a client who does not read is felt at once.
+type shallow struct{ net.Listener }
+
+func (s shallow) Accept() (net.Conn, error) {
+	nc, err := s.Listener.Accept()
+	if err == nil {
+		err = nc.(*net.TCPConn).SetWriteBuffer(8 << 10)
+	}
+	return nc, err
 }
 
 // both runs a test over our loop and over net/http: they must not differ.
@@ -519,29 +531,81 @@ func TestTheDocumentDescribesTheRoutes(t *testing.T) {
 	})
 }
 
-// Slow clients hold a connection and a goroutine each, and nobody else.
-func TestSlowClientsDoNotStopOthers(t *testing.T) {
+// A thousand clients that never finish their head, a thousand more that never finish their body and a thousand more that never
+// read what they asked for: each holds a connection and a goroutine, and nobody else waits for it.
+func TestSlowClientsDoNotStopOthers(t *testing.T) { // not beside others: it opens some 6,000 files and looks at memory
+	const slow = 1000
+	const perClient = 128 << 10 // bytes that a connection may hold, its test's side included
+	for name, std := range map[string]bool{"loop": false, "nethttp": true} {
+		t.Run(name, func(t *testing.T) {
+			a := standard()
+			_, addr := serve(t, gateway.Config{Asker: a, Routes: routes(a), NetHTTP: std, HeadTimeout: time.Hour, ReadTimeout: time.Hour})
+			before := held()
+			var open []net.Conn
+			defer func() {
+				for _, nc := range open {
+					nc.Close()
+				}
+			}()
+			for _, kind := range []struct{ name, sends string }{
+				{"heads that do not end", "POST /v1/echo HTTP/1.1\r\nHost: x\r\nX-"},
+				{"bodies that do not come", "POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"},
+				{"replies that nobody reads", strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 50)},
+			} {
+				for range slow {
+					nc, err := net.Dial("tcp", addr)
+					if err != nil {
+						t.Fatalf("%s: connection %d: %v; the test needs about 6,100 open files (ulimit -n)", kind.name, len(open)+1, err)
+					}
+					open = append(open, nc)
+					nc.(*net.TCPConn).SetReadBuffer(8 << 10)
+					io.WriteString(nc, kind.sends)
+				}
+				fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+				for i := range 50 {
+					client := http.DefaultClient
+					if i%2 == 0 {
+						client = fresh
+					}
+					resp, err := client.Post("http://"+addr+"/v1/echo", "application/json", strings.NewReader("{}"))
+					if err != nil {
+						t.Fatalf("beside %d %s: %v", slow, kind.name, err)
+					}
+					resp.Body.Close()
+					if resp.StatusCode != 200 {
+						t.Fatalf("beside %d %s: status %d", slow, kind.name, resp.StatusCode)
+					}
+				}
+			}
+			if after := held(); after > before+int64(len(open))*perClient {
+				t.Errorf("%d slow clients hold %d bytes", len(open), after-before)
+			}
+		})
+	}
+}
+
+// held is how many bytes this process' heap and stacks hold.
+func held() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// A client that is slow for too long is told so, and is let go.
+func TestASlowHeadIsLetGo(t *testing.T) {
 	both(t, func(t *testing.T, c gateway.Config) {
-		c.HeadTimeout, c.ReadTimeout = time.Minute, time.Minute
+		c.HeadTimeout, c.ReadTimeout = 20*time.Millisecond, 20*time.Millisecond
 		_, addr := serve(t, c)
-		for i := range 300 {
+		for _, sends := range []string{"POST /v1/echo HTTP/1.1\r\nHost: x\r\nX-", "POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
 			nc, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer nc.Close()
-			switch i % 3 {
-			case 0: // a head that does not end
-				io.WriteString(nc, "POST /v1/echo HTTP/1.1\r\nHost: x\r\nX-")
-			case 1: // a body that does not come
-				io.WriteString(nc, "POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-			case 2: // replies that nobody reads
-				nc.Write(bytes.Repeat([]byte("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"), 200))
-			}
-		}
-		for range 50 {
-			if got, _ := do(t, "POST", "http://"+addr+"/v1/echo", "{}"); got.Status != 200 {
-				t.Fatalf("%+v", got)
+			io.WriteString(nc, sends)
+			if _, err := io.ReadAll(nc); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%q: %v; want the end of the connection", sends, err)
 			}
 		}
 	})

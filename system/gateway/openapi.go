@@ -47,7 +47,7 @@ func (r *route) describe() map[string]any {
 		"404": said("no such agent", refusal),
 		"413": said("the body is too large", refusal),
 		"429": said("more requests than this client may make", refusal),
-		"503": said("too many requests in flight, or the agent takes none", refusal),
+		"503": said("too many requests in flight or waiting, or the agent takes none", refusal),
 		"504": said(fmt.Sprintf("no answer within %v", r.Timeout), refusal),
 	}
 	switch r.Mode {

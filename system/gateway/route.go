@@ -16,7 +16,8 @@ type route struct {
 	Route
 	segments []segment
 	inFlight atomic.Int64
-	fixed    bool // no segment and not the agent's name depends on the request
+	valve    *valve // nil without Within
+	fixed    bool   // no segment and not the agent's name depends on the request
 }
 
 // A segment is one part of a path between slashes.
@@ -65,6 +66,10 @@ func newRoute(given Route, c Config) (*route, error) {
 		return nil, fmt.Errorf("%s %s: mode %q; expected call, cast or stream", r.Method, r.Path, r.Mode)
 	case r.Agent == "":
 		return nil, fmt.Errorf("%s %s: no agent", r.Method, r.Path)
+	case r.Timeout < 0 || r.InFlight < 0 || r.Within < 0:
+		return nil, fmt.Errorf("%s %s: timeout %v, in flight %d, within %v; expected none below 0", r.Method, r.Path, r.Timeout, r.InFlight, r.Within)
+	case r.Within > 0 && r.Mode != Call:
+		return nil, fmt.Errorf("%s %s: within %v of a %s; only a call has an answer that can be late", r.Method, r.Path, r.Within, r.Mode)
 	case !strings.HasPrefix(r.Path, "/"):
 		return nil, fmt.Errorf("path %q; expected one that begins with /", r.Path)
 	}
@@ -87,7 +92,7 @@ func newRoute(given Route, c Config) (*route, error) {
 	if strings.Contains(r.Agent, "{") && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(r.Agent, "{"+n+"}") }) {
 		return nil, fmt.Errorf("%s %s: agent %q names no segment of the path", r.Method, r.Path, r.Agent)
 	}
-	r.fixed = len(names) == 0
+	r.fixed, r.valve = len(names) == 0, newValve(r.Within)
 	return r, nil
 }
 
