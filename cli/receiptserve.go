@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"toll/system"
 	"toll/system/receipt"
 )
 
@@ -181,7 +182,7 @@ func (c *receiptServeCmd) wait(ctx context.Context, s *streams, failed <-chan er
 	closed := make(chan struct{})
 	if c.Stdin {
 		go func() {
-			answer(s.in, s.out)
+			answer(s.in, s.out, system.Stats)
 			close(closed)
 		}()
 	}

@@ -242,7 +242,7 @@ func (c *serveCmd) engine(ctx context.Context, s *streams, bench engine.Bench) e
 func (c *serveCmd) wait(ctx context.Context, s *streams, running *system.Running) {
 	over := make(chan struct{}, 2)
 	go func() {
-		answer(s.in, s.out)
+		answer(s.in, s.out, running.Stats)
 		over <- struct{}{}
 	}()
 	go func() {
@@ -257,7 +257,7 @@ func (c *serveCmd) wait(ctx context.Context, s *streams, running *system.Running
 
 // answer writes one line of JSON for each line "stats" on in, and for each line "collect" after a collection, until in ends.
 // Other lines are ignored.
-func answer(in io.Reader, out io.Writer) {
+func answer(in io.Reader, out io.Writer, stats func() system.Usage) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		switch strings.TrimSpace(lines.Text()) {
@@ -268,7 +268,7 @@ func answer(in io.Reader, out io.Writer) {
 		default:
 			continue
 		}
-		if err := json.NewEncoder(out).Encode(system.Stats()); err != nil {
+		if err := json.NewEncoder(out).Encode(stats()); err != nil {
 			return
 		}
 	}

@@ -99,7 +99,7 @@ func (c *serveCmd) busHost(ctx context.Context, s *streams) error {
 	}
 	over := make(chan struct{})
 	go func() {
-		answer(s.in, s.out)
+		answer(s.in, s.out, system.Stats)
 		close(over)
 	}()
 	select {

@@ -9,6 +9,7 @@ import (
 
 	"toll/lab/plan"
 	"toll/suite"
+	"toll/system"
 )
 
 // hostFlags are those of serve that only gateway-host and spawn-host have.
@@ -31,7 +32,7 @@ func (c *serveCmd) host(ctx context.Context, s *streams, benchmark string) error
 	}
 	over := make(chan struct{})
 	go func() {
-		answer(s.in, s.out)
+		answer(s.in, s.out, system.Stats)
 		close(over)
 	}()
 	select {

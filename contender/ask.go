@@ -119,6 +119,10 @@ type Stats struct {
 	Stack              int64 // bytes of stacks in use, where it says so
 	GC                 int64 // collections since it started
 	GOMAXPROCS         int   // 0 when it is not Go
+
+	// Handled is how many calls its handlers have answered since it started, and HandlerNS how long they took, ns.
+	Handled, HandlerNS int64
+	HandledKnown       bool
 }
 
 // Stats asks the process for its own counts. An error is ErrNoStats when it does not answer within a short time, or has not
@@ -169,6 +173,8 @@ type statsLine struct {
 	Stack      *float64        `json:"stack"`
 	GC         *float64        `json:"gc"`
 	GOMAXPROCS *float64        `json:"gomaxprocs"`
+	Handled    *float64        `json:"handled"`
+	HandlerNS  *float64        `json:"handler_ns"`
 }
 
 func isObject(text []byte) bool {
@@ -199,6 +205,7 @@ func parseStats(text []byte) (Stats, error) {
 		Allocs: count(l.Allocs), AllocBytes: count(l.AllocBytes), AllocsKnown: l.Allocs != nil && l.AllocBytes != nil,
 		Heap: count(l.Heap), HeapKnown: l.Heap != nil, Stack: count(l.Stack),
 		GC: count(l.GC), GOMAXPROCS: int(count(l.GOMAXPROCS)),
+		Handled: count(l.Handled), HandlerNS: count(l.HandlerNS), HandledKnown: l.Handled != nil && l.HandlerNS != nil,
 	}
 	if !known || !good {
 		return Stats{}, fmt.Errorf("%w: %s", ErrNoStats, quote(text))

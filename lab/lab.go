@@ -51,6 +51,7 @@ type Entry struct {
 	Unseen      string        // why the server's process can't be seen, where Process is nil and it runs in another one
 	ClientOn    []int         // processors that the lab is held to while it calls; nil for any
 	ServerOn    []int         // processors that the contender is held to; nil for any
+	Handles     bool          // its process is a Handling
 	Idle        time.Duration // > 0: each call leaves a session behind, which the contender forgets after so long; see result.Retained
 }
 

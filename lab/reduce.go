@@ -32,6 +32,8 @@ type rowState struct {
 
 	knee          *result.Knee // its searches, where blocks are such
 	inFlightLimit int          // of a knee's stretches, the largest
+	capacities    []float64    // of the baseline, one a round
+	handled       handled      // in the windows
 
 	retained                  result.Retained // its Sessions only, until they are reduced
 	retainedAt, retainedLater int64           // bytes held on to more than before the calls, at once and after the idle time
@@ -53,6 +55,9 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 		r.rows[key] = row
 	}
 	l.row = row
+	if l.capacity > 0 {
+		row.capacities = append(row.capacities, l.capacity)
+	}
 	if after, ok := r.usage(s, l); ok && l.usable {
 		row.server.CPU += after.CPU - l.before.CPU
 		row.server.User += after.User - l.before.User
@@ -256,6 +261,7 @@ func (r *run) row(s *rowState) result.Row {
 	}
 	row.BadParts = s.shard.BadParts
 	row.Failing = latency(&s.shard.Failing)
+	framework(s, &row)
 	row.Service = latency(&s.shard.Service)
 	row.Tail = tail(&s.shard, time.Duration(r.o.Settings.Timeout))
 	row.Retained = s.retention()

@@ -56,6 +56,9 @@ func (r *run) timed(s *rowState, row *result.Row) {
 		return
 	}
 	set := r.o.Settings
+	if n := len(s.capacities); n > 0 {
+		set.Rate = set.Shares[s.setting.Phase] * s.capacities[n-1]
+	}
 	stages := set.Shape(s.setting.Concurrency)
 	if row.Role == result.Null && !r.comparing() {
 		stages = nil
@@ -102,6 +105,7 @@ func (r *run) schedule(s *rowState, row *result.Row) {
 			o.Late.P99 = result.Ptr(micros(float64(h.Quantile(.99))))
 		}
 	}
+	r.offered(s, o)
 	row.Open = o
 	if row.Dropped > 0 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("saturated: %d of %d arrivals found %d calls in flight and were dropped", row.Dropped, o.Arrivals, o.InFlightLimit))

@@ -107,7 +107,10 @@ type lane struct {
 	row     *rowState
 	held    held
 	before  Usage
-	usable  bool // before could be read
+	began   handled // before the first window
+	// capacity is what the baseline answered a second before the round; 0 when the plan's rates are no shares of it.
+	capacity float64
+	usable   bool // before could be read
 }
 
 // round measures one setting once.
@@ -132,6 +135,11 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	rnd := rand.New(rand.NewPCG(uint64(s.Seed), 2))
 	lanes := r.connect(ctx, s, set, rnd)
 	defer closeAll(lanes)
+	undo, err := r.offer(ctx, s, lanes)
+	if err != nil {
+		return err
+	}
+	defer undo()
 	lanes = r.warmUp(ctx, s, lanes)
 	if len(lanes) == 0 {
 		return ctx.Err()
@@ -153,11 +161,13 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 		return err
 	}
 	for _, l := range lanes {
+		l.began = r.handled(ctx, s, l)
 		l.before, l.usable = r.usage(s, l)
 	}
 	got, err := r.interleave(ctx, s, lanes, rnd)
 	for i, l := range lanes {
 		r.keep(s, l, got[i])
+		l.row.handle(l.began, r.handled(ctx, s, l))
 	}
 	if err != nil {
 		return err

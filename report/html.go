@@ -120,7 +120,9 @@ func functions() template.FuncMap {
 		"theirs50": func(r *result.Row) string {
 			return theirs(r, "p50_us", func(l *result.Latency) *float64 { return &l.P50 })
 		},
-		"theirs99":   func(r *result.Row) string { return theirs(r, "p99_us", func(l *result.Latency) *float64 { return l.P99 }) },
+		"theirs99": func(r *result.Row) string {
+			return theirs(r, "p99_us", func(l *result.Latency) *float64 { return l.P99 })
+		},
 		"figure":     figure,
 		"source":     sourceText,
 		"deviations": deviationText,
@@ -179,7 +181,7 @@ func facts(d *result.Document) []fact {
 	s := d.Plan.Settings
 	turn := fmt.Sprintf("%d × %d calls", s.Blocks, s.Calls)
 	if s.Timed() {
-		turn = fmt.Sprintf("%d × %s", s.Blocks, turnText(s))
+		turn = fmt.Sprintf("%d × %s", s.Blocks, turnText(s, ""))
 	}
 	callers := make([]string, len(d.Method.Concurrency))
 	for i, n := range d.Method.Concurrency {

@@ -46,7 +46,7 @@ func headline(d *result.Document, g *result.Group) string {
 	}
 	turn := fmt.Sprintf("%d calls", s.Calls)
 	if s.Timed() {
-		turn = turnText(s)
+		turn = turnText(s, g.Phase)
 	}
 	parts = append(parts, callers, fmt.Sprintf("%d × %s, %s", s.Blocks, turn, d.Method.Order), hopText(d))
 	if on := processorsText(g); on != "" {
@@ -57,7 +57,7 @@ func headline(d *result.Document, g *result.Group) string {
 }
 
 // turnText says what a contender's turn in a block is, where it is a time under load.
-func turnText(s plan.Settings) string {
+func turnText(s plan.Settings, phase string) string {
 	text := durationText(s.Duration)
 	if len(s.Stages) > 0 {
 		text = durationText(plan.Duration(plan.Total(s.Stages))) + " of stages"
@@ -67,6 +67,10 @@ func turnText(s plan.Settings) string {
 		return text + ", open"
 	case s.Knee != "":
 		return "a search for the knee of " + s.Knee + " by stretches of " + text + ", open"
+	case s.Model == plan.Open && s.Shares != nil && phase == "":
+		return text + " at shares of the baseline's capacity, open"
+	case s.Model == plan.Open && s.Shares != nil:
+		return fmt.Sprintf("%s at %s × capacity, open", text, figureOf(s.Shares[phase]))
 	case s.Model == plan.Open:
 		return fmt.Sprintf("%s at %s/s, open", text, figureOf(s.Rate))
 	}

@@ -26,6 +26,9 @@ import (
 const (
 	plainPhase = "plain"
 	mtlsPhase  = "mtls"
+
+	belowPhase = "below" // in the clear, at a share of the capacity that can be answered
+	abovePhase = "above" // in the clear, at a share that can't
 )
 
 // clientName is whom the gateway's list admits.
@@ -95,8 +98,8 @@ func (b gatewayBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) 
 	if err != nil {
 		return lab.Set{}, err
 	}
-	if s.Phase != plainPhase && s.Phase != mtlsPhase {
-		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark gateway; want %s or %s", s.Phase, plainPhase, mtlsPhase)
+	if known := []string{plainPhase, mtlsPhase, belowPhase, abovePhase}; !slices.Contains(known, s.Phase) {
+		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark gateway; want one of %s", s.Phase, strings.Join(known, ", "))
 	}
 	var seats []seat
 	for _, name := range b.plan.Contenders {
@@ -195,6 +198,7 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		out.client = driver.ClientLoop // the cheaper the client, the further from what is measured its own knee
 	}
 	out.clear = s.Phase == mtlsPhase && out.tls == nil
+	out.handles = f.role == ""
 	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
 	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
 		if f.role == result.Floor {
@@ -204,6 +208,9 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 	}
 	return out, nil
 }
+
+// workCase begins the name of a case whose handler spends so much CPU time.
+const workCase = "work/"
 
 // gatewayCase is a case's request and the reply that is expected, byte for byte.
 func gatewayCase(name string) (request driver.RawRequest, reply string, err error) {
@@ -217,10 +224,19 @@ func gatewayCase(name string) (request driver.RawRequest, reply string, err erro
 		request.Path, request.Body = "/v1/empty", []byte(`{}`)
 		return request, `{}`, nil
 	}
+	if text, ok := strings.CutPrefix(name, workCase); ok {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Microsecond || d > time.Second {
+			return request, "", fmt.Errorf("case %q of the benchmark gateway: expected work/ and a time from 1us to 1s", name)
+		}
+		us := strconv.FormatInt(d.Microseconds(), 10)
+		request.Path, request.Body = "/v1/work", []byte(`{"us":`+us+`}`)
+		return request, `{"us":` + us + `}`, nil
+	}
 	text, ok := strings.CutPrefix(name, "fib/")
 	n, numErr := strconv.Atoi(text)
 	if !ok || numErr != nil || n < 0 || n > 40 {
-		return request, "", fmt.Errorf("case %q is none of the benchmark gateway; expected echo, empty or fib/N with N up to 40", name)
+		return request, "", fmt.Errorf("case %q is none of the benchmark gateway; expected echo, empty, fib/N with N up to 40 or work/TIME", name)
 	}
 	a, b := 0, 1
 	for range n {

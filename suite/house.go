@@ -75,6 +75,7 @@ type seat struct {
 	launch      bool                                                      // with line, each call starts a process of its own
 	check       func() error                                              // of what it answered, after the last window; nil for none
 	away        bool                                                      // what it calls is on another machine
+	handles     bool                                                      // it counts the time of its handlers
 	calling     bool                                                      // the engine calls others, which it has started
 }
 
@@ -163,7 +164,7 @@ func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	}
 	e := &lab.Entry{
 		Contender: c, Role: s.role, Connections: cmp.Or(s.connections, "per-caller"), TLS: s.tls, Clear: s.clear, Unverified: s.unverified,
-		Client: s.client, Process: process{p, s.check}, Idle: s.idle, ClientOn: h.held.Client, ServerOn: h.held.Contenders,
+		Client: s.client, Process: process{p, s.check}, Idle: s.idle, Handles: s.handles, ClientOn: h.held.Client, ServerOn: h.held.Contenders,
 	}
 	if s.line != nil {
 		wire := new(driver.Wire)
@@ -213,6 +214,15 @@ func (p process) Counters(ctx context.Context) (lab.Counters, error) {
 		return lab.Counters{Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, errors.New("its stats do not count allocations")
 	}
 	return lab.Counters{Allocs: s.Allocs, AllocBytes: s.AllocBytes, Heap: s.Heap, GOMAXPROCS: s.GOMAXPROCS}, nil
+}
+
+// Handled asks the process how often its handlers were called and how long they took.
+func (p process) Handled(ctx context.Context) (int64, time.Duration, error) {
+	s, err := p.p.Stats(ctx)
+	if err == nil && !s.HandledKnown {
+		err = errors.New("its stats do not count the time of its handlers")
+	}
+	return s.Handled, time.Duration(s.HandlerNS), err
 }
 
 // Collect asks the process to collect its garbage and for its counts.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"toll/system/agent"
@@ -89,6 +90,21 @@ func handlers() map[string]handler {
 	}
 }
 
+// A tally counts what the handlers do: what a call takes beside that is its framework's.
+type tally struct{ calls, ns atomic.Int64 }
+
+// time calls a handler.
+func (t *tally) time(answer func(map[string]any) (any, error), payload map[string]any) (any, error) {
+	start := time.Now()
+	defer func() {
+		t.ns.Add(int64(time.Since(start)))
+		t.calls.Add(1)
+	}()
+	return answer(payload)
+}
+
+func (t *tally) handled() (calls, ns int64) { return t.calls.Load(), t.ns.Load() }
+
 // workWithin is for work of a millisecond: one call is handled while one waits.
 const workWithin = 2 * time.Millisecond
 
@@ -98,8 +114,9 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	if cfg.Gateway != nil {
 		scheme = "https"
 	}
+	t := new(tally)
 	if cfg.Front == "bare" {
-		s, err := newBare(cfg)
+		s, err := newBare(cfg, t)
 		return s, scheme, err
 	}
 	if cfg.Front != "" && !slices.Contains(Fronts(), cfg.Front) {
@@ -110,7 +127,7 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	for name, x := range handlers() {
 		h := agent.HandlerFunc(func(_ *agent.Context, m *envelope.Message) (any, error) {
 			payload, _ := m.Payload.(map[string]any)
-			return x.answer(payload)
+			return t.time(x.answer, payload)
 		})
 		// What answers at once may do so on the caller's goroutine.
 		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: !x.long}); err != nil {
@@ -124,12 +141,13 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, rt.Close(ctx))
 	}
-	return &gatewayServer{g, rt}, scheme, nil
+	return &gatewayServer{g, t, rt}, scheme, nil
 }
 
 // A gatewayServer is a gateway and the agents behind it.
 type gatewayServer struct {
 	*gateway.Gateway
+	*tally
 	rt *agent.Runtime
 }
 
@@ -164,11 +182,12 @@ func (a asker) Stream(ctx context.Context, m *envelope.Message, emit func(v any)
 
 // A bare server answers what the gateway answers, by the same handlers, on net/http and nothing else.
 type bare struct {
+	*tally
 	http *http.Server
 	cert *GatewayTLS
 }
 
-func newBare(cfg Config) (*bare, error) {
+func newBare(cfg Config, t *tally) (*bare, error) {
 	mux := http.NewServeMux()
 	for name, x := range handlers() {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +199,7 @@ func newBare(cfg Config) (*bare, error) {
 			}
 			var v any
 			if err == nil {
-				v, err = x.answer(payload)
+				v, err = t.time(x.answer, payload)
 			}
 			if err == nil {
 				body, err = json.Marshal(v)
@@ -193,7 +212,7 @@ func newBare(cfg Config) (*bare, error) {
 			w.Write(body)
 		})
 	}
-	b := &bare{&http.Server{
+	b := &bare{t, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 	}, cfg.Gateway}

@@ -39,6 +39,7 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("warmup", claimed.Warmup, ran.Warmup)
 	add("warmup_time", time.Duration(claimed.WarmupTime), time.Duration(ran.WarmupTime))
 	add("rate", claimed.Rate, ran.Rate)
+	add("shares", claimed.Shares, ran.Shares)
 	add("stages", claimed.Stages, ran.Stages)
 	add("arrivals", cmp.Or(claimed.Arrivals, Even), cmp.Or(ran.Arrivals, Even))
 	add("knee", cmp.Or(claimed.Knee, "none"), cmp.Or(ran.Knee, "none"))

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,6 +24,9 @@ func (s Settings) withLoad(o *Settings) Settings {
 	}
 	if o.Rate != 0 {
 		s.Rate = o.Rate
+	}
+	if o.Shares != nil {
+		s.Shares = o.Shares
 	}
 	if o.Arrivals != "" {
 		s.Arrivals = o.Arrivals
@@ -77,7 +82,7 @@ func (s Settings) checkLoad() (field, msg string) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"rate", s.Rate != 0}, {"arrivals", s.Arrivals != ""}, {"in_flight", s.InFlight != 0}, {"knee", s.Knee != ""}} {
+	}{{"rate", s.Rate != 0}, {"shares", s.Shares != nil}, {"arrivals", s.Arrivals != ""}, {"in_flight", s.InFlight != 0}, {"knee", s.Knee != ""}} {
 		if f.set {
 			return f.name, f.name + " is given, but the model is closed; expected model: open"
 		}
@@ -85,15 +90,41 @@ func (s Settings) checkLoad() (field, msg string) {
 	return "", ""
 }
 
+// maxShare bounds how much of a capacity may be offered.
+const maxShare = 100
+
+// checkShares returns what is wrong with the shares: each phase has one.
+func (p *Plan) checkShares() string {
+	if p.Shares == nil {
+		return ""
+	}
+	for phase, v := range p.Shares {
+		switch {
+		case !slices.Contains(p.Phases, phase):
+			return fmt.Sprintf("shares: %q is none of the phases %s", phase, strings.Join(p.Phases, ", "))
+		case !(v > 0 && v <= maxShare):
+			return fmt.Sprintf("shares: %s is %v; expected more than 0 and at most %d times the capacity", phase, v, maxShare)
+		}
+	}
+	for _, phase := range p.Phases {
+		if _, ok := p.Shares[phase]; !ok {
+			return fmt.Sprintf("shares: phase %s has none", phase)
+		}
+	}
+	return ""
+}
+
 func (s Settings) checkOpen() (field, msg string) {
 	switch {
-	case s.Rate == 0 && len(s.Stages) == 0:
+	case s.Rate == 0 && len(s.Stages) == 0 && s.Shares == nil:
 		return "model", "model is open; expected a rate and a duration, or stages"
+	case s.Shares != nil && (s.Rate != 0 || len(s.Stages) > 0):
+		return "shares", "shares of a capacity beside a rate or stages; expected one of them"
 	case s.Rate != 0 && len(s.Stages) > 0:
 		return "rate", "both a rate and stages; the stages' targets are rates"
 	case !(s.Rate >= 0 && s.Rate <= MaxRate):
 		return "rate", fmt.Sprintf("rate is %v; expected more than 0 and at most %d arrivals a second", s.Rate, MaxRate)
-	case s.Rate != 0 && s.Duration <= 0:
+	case (s.Rate != 0 || s.Shares != nil) && s.Duration <= 0:
 		return "duration", "the model is open; expected for how long the rate is held"
 	case s.Arrivals != "" && s.Arrivals != Even && s.Arrivals != Poisson:
 		return "arrivals", fmt.Sprintf("arrivals is %q; expected even or poisson", s.Arrivals)

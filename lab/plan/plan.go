@@ -92,15 +92,16 @@ type Settings struct {
 	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
 	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
 
-	Rate       float64  `yaml:"rate,omitempty" json:"rate,omitempty"`             // open model: arrivals a second, for the duration
-	Stages     []Stage  `yaml:"stages,omitempty" json:"stages,omitempty"`         // of a contender's turn in a block, instead of a duration
-	Arrivals   string   `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`     // open model: even (also when empty) | poisson
-	InFlight   int      `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`   // open model: most calls in flight; 0 = max(1000, 2 s × rate)
-	Think      Duration `yaml:"think,omitempty" json:"think,omitempty"`           // closed model: pause of a VU between two calls
-	CallsOnly  bool     `yaml:"calls_only,omitempty" json:"calls_only,omitempty"` // a turn ends after calls, the duration bounds it
-	Limits     Quota    `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
-	Hop        string   `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
-	Processors string   `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
+	Rate       float64            `yaml:"rate,omitempty" json:"rate,omitempty"`             // open model: arrivals a second, for the duration
+	Stages     []Stage            `yaml:"stages,omitempty" json:"stages,omitempty"`         // of a contender's turn in a block, instead of a duration
+	Shares     map[string]float64 `yaml:"shares,omitempty" json:"shares,omitempty"`         // open model: by phase, the rate as a share of the baseline's capacity, instead of a rate
+	Arrivals   string             `yaml:"arrivals,omitempty" json:"arrivals,omitempty"`     // open model: even (also when empty) | poisson
+	InFlight   int                `yaml:"in_flight,omitempty" json:"in_flight,omitempty"`   // open model: most calls in flight; 0 = max(1000, 2 s × rate)
+	Think      Duration           `yaml:"think,omitempty" json:"think,omitempty"`           // closed model: pause of a VU between two calls
+	CallsOnly  bool               `yaml:"calls_only,omitempty" json:"calls_only,omitempty"` // a turn ends after calls, the duration bounds it
+	Limits     Quota              `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
+	Hop        string             `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
+	Processors string             `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
 
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
 
@@ -275,6 +276,9 @@ func (p *Plan) check() (path, msg string) {
 		return "$", "contenders is missing; expected at least the baseline"
 	case !slices.Contains(p.Contenders, p.Baseline):
 		return "$.baseline", fmt.Sprintf("baseline %q is not among the contenders %s", p.Baseline, strings.Join(p.Contenders, ", "))
+	}
+	if msg := p.checkShares(); msg != "" {
+		return "$.shares", msg
 	}
 	if p.Processes != "" && p.Processes != Separate && p.Processes != Shared {
 		return "$.processes", fmt.Sprintf("processes is %q; expected separate or shared", p.Processes)

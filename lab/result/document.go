@@ -117,6 +117,7 @@ type Row struct {
 	AboveTen    *int64           `json:"above_10x_p50"`
 	Throughput  *float64         `json:"throughput_per_s"`
 	Little      *float64         `json:"little"`
+	Framework   *Framework       `json:"framework,omitempty"`
 	Parts       map[string]Part  `json:"parts_us,omitempty"`
 	BadParts    map[string]int64 `json:"failed_parts,omitempty"` // shares of an operation that failed
 	Open        *Open            `json:"open,omitempty"`         // what the open model says of its generator
@@ -206,6 +207,16 @@ type Open struct {
 	Late          *Lateness `json:"lateness_us"` // from the intended start to the send
 	Bursts        int64     `json:"bursts"`      // times that the generator had fallen behind and sent several at once
 	BurstMost     int64     `json:"burst_most"`
+	Share         *float64  `json:"share,omitempty"`          // of the baseline's capacity that was offered, where the plan gives shares
+	Capacity      *float64  `json:"capacity_per_s,omitempty"` // what the baseline answered when kept busy before each round; their mean
+}
+
+// Framework is what is left of a row's calls when the time of the handler is taken off, as its process counted it. With several
+// callers it holds the time for which calls wait for each other.
+type Framework struct {
+	Handler  float64 `json:"handler_us"`  // mean
+	Overhead float64 `json:"overhead_us"` // mean of the calls − mean of the handler
+	Share    float64 `json:"share"`       // of the whole call
 }
 
 // Lateness is how late calls were sent, µs.
