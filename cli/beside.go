@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"toll/lab/plan"
 	"toll/lab/result"
 	"toll/published"
 	"toll/report"
@@ -19,6 +20,9 @@ func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document
 		return err
 	}
 	if err := c.besideReceipt(s, docs); err != nil {
+		return err
+	}
+	if err := c.besideGateway(s, docs); err != nil {
 		return err
 	}
 	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
@@ -108,6 +112,28 @@ func (c *runCmd) besideReceipt(s *streams, docs []*result.Document) error {
 		}
 		fmt.Fprintln(s.out)
 		if err := report.Elsewhere(s.out, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideGateway shows what was published of servers under a closed load beside the gateway's rows. A run of every benchmark and
+// one of more calls than can be answered have nothing to stand beside it.
+func (c *runCmd) besideGateway(s *streams, docs []*result.Document) error {
+	for _, d := range docs {
+		if d == nil || d.Benchmark != "gateway" || c.JSON || len(docs) > 1 || d.Method.Model == plan.Open {
+			continue
+		}
+		var tables []published.Table
+		for _, name := range []string{"civitas-fronts", "tmdevlab-fib"} {
+			t, err := published.Load(name)
+			if err != nil {
+				return err
+			}
+			tables = append(tables, t)
+		}
+		if err := report.BesideGateway(s.out, tables, d); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,7 @@ type Row struct {
 	Ratios    []float64          `json:"ratio_p50"`         // p50 over their baseline's, one per sample; dimensionless
 	Figures   map[string]float64 `json:"figures,omitempty"` // any other column; the key ends in its unit (avg_ms, rps)
 
-	Case   string                        `json:"case,omitempty"`   // what was called, where the table has several; rows of one case and phase are compared
+	Case   string                        `json:"case,omitempty"`   // what was called, where the table has several: the identifier of the same operation in our results, if there is one; rows of one case and phase are compared
 	Load   *Shape                        `json:"load,omitempty"`   // of a row that was called otherwise than the rest
 	Parts  map[string]map[string]float64 `json:"parts,omitempty"`  // figures of shares of the load, such as one tool, from the authors' raw files
 	Rounds []map[string]float64          `json:"rounds,omitempty"` // figures of each repeat, in order, from the authors' raw files
@@ -94,6 +94,7 @@ func pins() []pin {
 	return []pin{
 		{"aimultiple-mcp-gateways", "7ec05ae08c820b489bf071eef21a821a15ee95ad98d25fd99b48ab0b6e17dd9a"},
 		{"civitas-bus", "dc2cfca1ec9173d1acf542a2405256ea1651866c1945ce198d1473eb1c8b9a4a"},
+		{"civitas-fronts", "8aa618fcec8c8ece46eb873f6486734f63e25db017d8809925961792d90795e4"},
 		{"civitas-gateway", "d60f4e04ef4c3f8710d5222325cd14a3311cd7d99e8963d47cf9b4ac2e5d49c7"},
 		{"group-seed", "4ebb6a67a5998e177685c90286a42f4de2d6a5e3ac285a7ff2b4e01779944342"},
 		{"jmrplens-gitlab-mcp", "3c16af3bc785414338d5bf895b2fa8b8b50d8734903937cb1ef449ef5349c0fc"},
@@ -103,6 +104,7 @@ func pins() []pin {
 		{"spawn-early-run", "1c759ab451b591a8928208f1ab6ff729671674a523751bf350b63b5f5e887871"},
 		{"spawn-seed", "abff19e91023686288d81aac0053e1fe4f0e7a7bc5e21c69ba58b5a379a1a925"},
 		{"stacklok-toolhive", "ad70405be66a2e92a1c38a33c830915129516ca8df38a2fd0c8d50ae3599dfbc"},
+		{"tmdevlab-fib", "c394c64bd310aadf480e5b700967c611b0657885b0f10a7f5463f79c5fa90307"},
 		{"tmdevlab-v1-fork-dotnet", "74787e3b015a2d3a4b4c30bbe24b8c267b5132c1915b36e1d23d7470bc3b124e"},
 		{"tmdevlab-v1-fork-rust", "751527a350815f200b7ad2207f8cbb84bf2a8b0ebbb3108b60decb15f2a577a5"},
 		{"tmdevlab-v1", "91d43ff9a415c5ddd033fdaa5314093c55b9037749e66cc7649ae702b7a1f6da"},

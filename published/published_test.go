@@ -128,3 +128,41 @@ func TestEveryFileIsPinned(t *testing.T) {
 		t.Errorf("pinned against files (-pinned +files):\n%s", diff)
 	}
 }
+
+// Transcribed a second time, by hand, from the write-up.
+func TestCivitasGatewayIsAsPrinted(t *testing.T) {
+	t.Parallel()
+	want := map[string][3]float64{
+		"fib n=30": {4220, 4450, 11.5}, "fib n=20": {46.7, 55.3, 936.8}, "echo": {9.55, 12.46, 4572.3}, "fib n=20, mTLS": {48, 57.8, 911.8},
+	}
+	rows := load(t, "civitas-fronts").Rows
+	if len(rows) != len(want) {
+		t.Errorf("%d rows, printed were %d", len(rows), len(want))
+	}
+	for _, r := range rows {
+		if got := [3]float64{r.Figures["avg_ms"], r.Figures["p95_ms"], r.Figures["rps"]}; got != want[r.Label] {
+			t.Errorf("%s: %v, printed was %v", r.Label, got, want[r.Label])
+		}
+	}
+}
+
+// Transcribed a second time, by hand, from the page and the means of the raw files.
+func TestTMDevLabIsAsPrinted(t *testing.T) {
+	t.Parallel()
+	want := map[string][6]float64{
+		"Java (Spring Boot)":     {.835, 10.19, 1624, .369, 28.8, 226},
+		"Go (official SDK)":      {.855, 10.03, 1624, .388, 31.8, 18},
+		"Node.js (official SDK)": {10.66, 53.24, 559, 7.105, 98.7, 110},
+		"Python (FastMCP)":       {26.45, 73.23, 292, 30.83, 93.9, 98},
+	}
+	rows := load(t, "tmdevlab-fib").Rows
+	if len(rows) != len(want) {
+		t.Errorf("%d rows, printed were %d", len(rows), len(want))
+	}
+	for _, r := range rows {
+		f := r.Figures
+		if got := [6]float64{f["avg_ms"], f["p95_ms"], f["rps"], f["fib_avg_ms"], f["cpu_percent"], f["memory_mb"]}; got != want[r.Label] {
+			t.Errorf("%s: %v, printed was %v", r.Label, got, want[r.Label])
+		}
+	}
+}
