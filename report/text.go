@@ -23,7 +23,7 @@ func text(w io.Writer, d *result.Document, k ink) error {
 	for _, g := range d.Groups() {
 		groupText(&b, d, g, k)
 	}
-	for _, line := range ladderLines(d) {
+	for _, line := range append(ladderLines(d), overloadLines(d)...) {
 		b.WriteString(line + "\n")
 	}
 	elsewhereText(&b, d)
@@ -150,7 +150,7 @@ func groupText(b *bytes.Buffer, d *result.Document, g *result.Group, k ink) {
 	for _, line := range kneeLines(g) {
 		b.WriteString("  " + line + "\n")
 	}
-	for _, text := range append(partsText(rows), loopText(g), retainedText(g), controlText(g)) {
+	for _, text := range append(append(partsText(rows), frameworkText(rows)...), loopText(g), retainedText(g), controlText(g)) {
 		if text != "" {
 			b.WriteString("  " + text + "\n")
 		}

@@ -32,23 +32,31 @@ const serverName = "toll"
 // The benchmark's handlers, which an agent and bare net/http share: what differs is what stands around them.
 var errNoNumber = errors.New("n: expected a whole number from 0 to 40")
 
-// fibonacci is naive on purpose: its cost is known, and grows with n.
-func fibonacci(n int) int {
+// Who is waiting for an answer may have gone.
+type waiting interface{ Expired() bool }
+
+// fibonacci is naive on purpose: its cost is known, and grows with n. It looks now and then whether somebody waits. Without its
+// second parameter a frame would be 32 bytes, and where in a cache line the first one lies, which is the caller's affair, would
+// decide for all of them: 8 % between an agent's stack and a connection's.
+func fibonacci(n int, c waiting) int {
 	if n < 2 {
 		return n
 	}
-	return fibonacci(n-1) + fibonacci(n-2)
+	if n == 20 && c.Expired() {
+		return 0
+	}
+	return fibonacci(n-1, c) + fibonacci(n-2, c)
 }
 
-func fibPayload(payload map[string]any) (any, error) {
+func fibPayload(payload map[string]any, c waiting) (any, error) {
 	n, ok := payload["n"].(float64)
 	if !ok || n != float64(int(n)) || n < 0 || n > 40 {
 		return nil, errNoNumber
 	}
-	return map[string]any{"result": fibonacci(int(n)), "server": serverName}, nil
+	return map[string]any{"result": fibonacci(int(n), c), "server": serverName}, nil
 }
 
-func echoPayload(payload map[string]any) (any, error) {
+func echoPayload(payload map[string]any, _ waiting) (any, error) {
 	keys := make([]string, 0, len(payload))
 	for k := range payload {
 		keys = append(keys, k)
@@ -57,7 +65,7 @@ func echoPayload(payload map[string]any) (any, error) {
 	return map[string]any{"payload": payload, "server": serverName, "keys": keys}, nil
 }
 
-func empty(map[string]any) (any, error) { return map[string]any{}, nil }
+func empty(map[string]any, waiting) (any, error) { return map[string]any{}, nil }
 
 // mostWork bounds what work may be asked for, in microseconds.
 const mostWork = 1_000_000
@@ -65,7 +73,7 @@ const mostWork = 1_000_000
 var errNoWork = fmt.Errorf("us: expected a whole number of microseconds from 1 to %d", mostWork)
 
 // workPayload spends the CPU time that it is asked for.
-func workPayload(payload map[string]any) (any, error) {
+func workPayload(payload map[string]any, _ waiting) (any, error) {
 	us, ok := payload["us"].(float64)
 	if !ok || us != float64(int(us)) || us < 1 || us > mostWork {
 		return nil, errNoWork
@@ -76,7 +84,7 @@ func workPayload(payload map[string]any) (any, error) {
 
 // A handler is one of the benchmark's operations, which an agent and bare net/http share.
 type handler struct {
-	answer func(map[string]any) (any, error)
+	answer func(map[string]any, waiting) (any, error)
 	long   bool          // it takes long: its caller must be free to be told that its time is over
 	within time.Duration // gateway.Route.Within
 }
@@ -94,13 +102,13 @@ func handlers() map[string]handler {
 type tally struct{ calls, ns atomic.Int64 }
 
 // time calls a handler.
-func (t *tally) time(answer func(map[string]any) (any, error), payload map[string]any) (any, error) {
+func (t *tally) time(answer func(map[string]any, waiting) (any, error), payload map[string]any, c waiting) (any, error) {
 	start := time.Now()
 	defer func() {
 		t.ns.Add(int64(time.Since(start)))
 		t.calls.Add(1)
 	}()
-	return answer(payload)
+	return answer(payload, c)
 }
 
 func (t *tally) handled() (calls, ns int64) { return t.calls.Load(), t.ns.Load() }
@@ -125,9 +133,9 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	rt := agent.New(agent.Config{})
 	var routes []gateway.Route
 	for name, x := range handlers() {
-		h := agent.HandlerFunc(func(_ *agent.Context, m *envelope.Message) (any, error) {
+		h := agent.HandlerFunc(func(c *agent.Context, m *envelope.Message) (any, error) {
 			payload, _ := m.Payload.(map[string]any)
-			return t.time(x.answer, payload)
+			return t.time(x.answer, payload, c)
 		})
 		// What answers at once may do so on the caller's goroutine.
 		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: !x.long}); err != nil {
@@ -180,6 +188,12 @@ func (a asker) Stream(ctx context.Context, m *envelope.Message, emit func(v any)
 	return nil
 }
 
+// A requester is the caller whose request net/http read.
+type requester http.Request
+
+// Expired says whether the client has gone.
+func (r *requester) Expired() bool { return (*http.Request)(r).Context().Err() != nil }
+
 // A bare server answers what the gateway answers, by the same handlers, on net/http and nothing else.
 type bare struct {
 	*tally
@@ -199,7 +213,7 @@ func newBare(cfg Config, t *tally) (*bare, error) {
 			}
 			var v any
 			if err == nil {
-				v, err = t.time(x.answer, payload)
+				v, err = t.time(x.answer, payload, (*requester)(r))
 			}
 			if err == nil {
 				body, err = json.Marshal(v)

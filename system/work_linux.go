@@ -12,7 +12,7 @@ func burn(d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for end := threadTime() + d; threadTime() < end; {
-		fibonacci(12) // a microsecond, so that little is spent beyond d
+		fibonacci(12, nil) // a microsecond, so that little is spent beyond d
 	}
 }
 
