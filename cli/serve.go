@@ -48,7 +48,7 @@ type serveCmd struct {
 
 // agentFlags are those of serve that only agents has.
 type agentFlags struct {
-	Topology string `arg:"" optional:"" help:"agents: the topology file (YAML)." placeholder:"FILE" type:"existingfile"`
+	Topology string `arg:"" optional:"" help:"agents, and gateway with --routes: the topology file (YAML)." placeholder:"FILE" type:"existingfile"`
 	Spans    string `help:"agents: append an OpenTelemetry span for each message handled, a line of JSON." placeholder:"FILE"`
 }
 
@@ -61,9 +61,9 @@ type spawnFlags struct {
 func (f agentFlags) open(name string, cfg *system.Config) (io.Closer, error) {
 	none := io.NopCloser(nil)
 	switch {
-	case name != "agents" && f.Topology != "":
+	case name != "agents" && f.Topology != "" && cfg.Routes == "":
 		return none, usage("serve %s: it takes no topology file %s", name, f.Topology)
-	case name != "agents" && f.Spans != "":
+	case name != "agents" && f.Spans != "" && cfg.Routes == "":
 		return none, usage("--spans: serve %s makes no spans; only agents does", name)
 	case name == "agents" && f.Topology == "":
 		return none, usage("serve agents: name a topology file")
@@ -91,6 +91,7 @@ func (serveCmd) Help() string {
   toll serve ops --envelope mcp-stateful --tools 50 --max-sessions 1000
   toll serve spawn --isolation warm
   toll serve gateway --front nethttp
+  toll serve gateway topology.yaml --routes routes.yaml --addr 127.0.0.1:8080
   toll serve agents topology.yaml --addr 127.0.0.1:8095
   toll serve echo
   toll serve bus-worker --carrier direct --addr 192.0.2.7:7411

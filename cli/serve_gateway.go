@@ -12,6 +12,7 @@ import (
 
 // gatewayFlags are those of serve that only gateway has.
 type gatewayFlags struct {
+	Routes   string `help:"gateway: serve the agents of a topology file by the routes in this one (YAML)." placeholder:"FILE" type:"existingfile"`
 	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
 	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
 	ClientCA string `name:"client-ca" help:"gateway: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
@@ -29,7 +30,16 @@ func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
 			return usage("%s: needs --cert and --key", name)
 		}
 	}
-	cfg.Front = f.Front
+	switch {
+	case f.Routes == "":
+	case c.System != "gateway":
+		return usage("--routes: only gateway has it")
+	case c.Agents.Topology == "":
+		return usage("--routes: name the topology file whose agents they lead to: toll serve gateway topology.yaml --routes %s", f.Routes)
+	case f.Front == "bare":
+		return usage("--routes: --front bare has no agents")
+	}
+	cfg.Front, cfg.Routes = f.Front, f.Routes
 	if c.System == "gateway" && c.Cert != "" {
 		cfg.Gateway = &system.GatewayTLS{Cert: c.Cert, Key: c.Key, Clients: f.Clients, CA: f.ClientCA, Allow: f.Allow}
 	}

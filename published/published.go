@@ -104,7 +104,7 @@ func pins() []pin {
 		{"spawn-early-run", "1c759ab451b591a8928208f1ab6ff729671674a523751bf350b63b5f5e887871"},
 		{"spawn-seed", "abff19e91023686288d81aac0053e1fe4f0e7a7bc5e21c69ba58b5a379a1a925"},
 		{"stacklok-toolhive", "ad70405be66a2e92a1c38a33c830915129516ca8df38a2fd0c8d50ae3599dfbc"},
-		{"tmdevlab-fib", "c394c64bd310aadf480e5b700967c611b0657885b0f10a7f5463f79c5fa90307"},
+		{"tmdevlab-fib", "3d32b09ec7f091c57f0edd896d68bb93e777c26c68ce3a7dd7d6d3dc5becabd5"},
 		{"tmdevlab-v1-fork-dotnet", "74787e3b015a2d3a4b4c30bbe24b8c267b5132c1915b36e1d23d7470bc3b124e"},
 		{"tmdevlab-v1-fork-rust", "751527a350815f200b7ad2207f8cbb84bf2a8b0ebbb3108b60decb15f2a577a5"},
 		{"tmdevlab-v1", "91d43ff9a415c5ddd033fdaa5314093c55b9037749e66cc7649ae702b7a1f6da"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,7 @@ type Agents struct {
 	Spans    io.Writer // receives a line of JSON for each message handled; nil makes no spans
 }
 
-// Kit returns the classes and the places that topologies of this program can name: echo, fib, counter and relay, in this
+// Kit returns the classes and the places that topologies of this program can name: echo, fib, counter, relay and series, in this
 // process, or in one that is kept started (warm) or started for each child (cold). done ends the processes.
 func Kit() (kit agent.Kit, done func() error, err error) {
 	self, err := os.Executable()
@@ -46,6 +47,7 @@ func classes() map[string]agent.Class {
 		"fib":     {New: func(map[string]any) (agent.Handler, error) { return agent.HandlerFunc(answerFib), nil }},
 		"counter": {New: func(map[string]any) (agent.Handler, error) { return new(counter), nil }},
 		"relay":   {New: newRelay},
+		"series":  {New: func(map[string]any) (agent.Handler, error) { return agent.HandlerFunc(emitSeries), nil }},
 	}
 }
 
@@ -83,6 +85,28 @@ func number(payload any, key string) (int64, bool) {
 		return int64(v), v == float64(int64(v))
 	}
 	return 0, false
+}
+
+// maxSeries bounds the n of series.
+const maxSeries = 1_000_000
+
+// emitSeries answers {"n":3} with a stream of {"i":0}, {"i":1} and {"i":2}. The number may come from a path, as text.
+func emitSeries(c *agent.Context, m *agent.Message) (any, error) {
+	n, ok := number(m.Payload, "n")
+	if p, _ := m.Payload.(map[string]any); !ok && p != nil {
+		text, _ := p["n"].(string)
+		v, err := strconv.ParseInt(text, 10, 64)
+		n, ok = v, err == nil
+	}
+	if !ok || n < 0 || n > maxSeries {
+		return nil, fmt.Errorf("n: expected 0 to %d", maxSeries)
+	}
+	for i := range n {
+		if err := c.Emit(map[string]any{"i": i}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // A counter counts its messages.

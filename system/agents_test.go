@@ -110,3 +110,69 @@ func TestATopologyThatCantStartLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A gateway before the agents of a topology: each mode of a route, a crash that the supervisor mends, and the end of the root.
+func TestRoutesLeadToATopologysAgents(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := map[string]string{
+		"t.yaml": "schema: toll.topology/v1\nroot: {supervisor: root, max_restarts: 2, children: [{agent: counter, class: counter}, {agent: series, class: series}]}",
+		"r.yaml": `schema: toll.gateway/v1
+routes:
+  - {method: POST, path: "/v1/agents/{name}", agent: "{name}"}
+  - {method: POST, path: "/v1/agents/{name}/cast", agent: "{name}", mode: cast}
+  - {method: GET, path: "/v1/series/{n}", agent: series, mode: stream}
+`,
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := system.Start(t.Context(), "gateway", system.Config{Routes: filepath.Join(dir, "r.yaml"), Agents: system.Agents{Topology: filepath.Join(dir, "t.yaml")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(method, path, kind string) string {
+		req, err := http.NewRequestWithContext(t.Context(), method, r.Addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Civitas-Type", kind)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.Status[:3] + " " + string(text)
+	}
+	for _, x := range [][4]string{
+		{"POST", "/v1/agents/counter", "x", `200 {"count":1}`},
+		{"POST", "/v1/agents/counter/cast", "x", `202 {"status":"accepted"}`},
+		{"POST", "/v1/agents/counter", "x", `200 {"count":3}`},
+		{"POST", "/v1/agents/nobody", "x", `404 {"error":"agent nobody: not_found"}`},
+		{"GET", "/v1/series/1", "x", "200 id: 0\ndata: {\"i\":0}\n\nevent: end\ndata: {}\n\n"},
+		{"POST", "/v1/agents/counter", "crash", `500 {"error":"agent counter: agent_crashed: told to crash"}`},
+	} {
+		if got := do(x[0], x[1], x[2]); got != x[3] {
+			t.Errorf("%s %s: %q, want %q", x[0], x[1], got, x[3])
+		}
+	}
+	for do("POST", "/v1/agents/counter", "get") != `200 {"count":0}` { // between two lives nobody has the name
+	}
+	for over := false; !over; { // two more crashes are one too many
+		do("POST", "/v1/agents/counter", "crash")
+		select {
+		case <-r.Done():
+			over = true
+		default:
+		}
+	}
+	if err := r.Wait(); err == nil || !strings.Contains(err.Error(), "supervisor gave up") {
+		t.Errorf("the end of the root: %v", err)
+	}
+	if err := r.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

@@ -122,6 +122,10 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	if cfg.Gateway != nil {
 		scheme = "https"
 	}
+	if cfg.Routes != "" {
+		s, err := buildRouted(ctx, cfg)
+		return s, scheme, err
+	}
 	t := new(tally)
 	if cfg.Front == "bare" {
 		s, err := newBare(cfg, t)

@@ -33,6 +33,7 @@ type Config struct {
 
 	MCP MCP // how ops is served over the mcp envelopes
 
+	Routes  string      // of gateway: file of the routes to the agents of Agents.Topology, in place of the benchmark's
 	Front   string      // of gateway: one of Fronts, loop when empty
 	Gateway *GatewayTLS // of gateway: its certificates and who may make requests; nil serves in the clear
 }

@@ -204,7 +204,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.stopped = true
 	var err error
 	if g.listener != nil {
-		err = g.listener.Close()
+		if err = g.listener.Close(); errors.Is(err, net.ErrClosed) {
+			err = nil // by whoever gave it to us
+		}
 		g.listener = nil
 	}
 	g.mu.Unlock()
