@@ -204,13 +204,16 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		if f.role == result.Floor {
 			return &driver.Echo{Addr: r.Addr, Size: floorHead, Seed: uint64(s.Seed), Wire: wire}
 		}
-		return &driver.HTTP{Addr: r.Addr, Client: out.client, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire}
+		return &driver.HTTP{Addr: r.Addr, Client: out.client, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire, Fresh: s.Case == freshCase}
 	}
 	return out, nil
 }
 
 // workCase begins the name of a case whose handler spends so much CPU time.
 const workCase = "work/"
+
+// freshCase is the empty call over a connection of its own each time: connecting and the handshake are parts of it.
+const freshCase = "empty/fresh"
 
 // gatewayCase is a case's request and the reply that is expected, byte for byte.
 func gatewayCase(name string) (request driver.RawRequest, reply string, err error) {
@@ -220,7 +223,7 @@ func gatewayCase(name string) (request driver.RawRequest, reply string, err erro
 		const body = `{"session_id":"bench","text":"hello"}`
 		request.Path, request.Body = "/v1/echo", []byte(body)
 		return request, `{"keys":["session_id","text"],"payload":` + body + `,"server":"toll"}`, nil
-	case name == "empty":
+	case name == "empty", name == freshCase:
 		request.Path, request.Body = "/v1/empty", []byte(`{}`)
 		return request, `{}`, nil
 	}
@@ -236,7 +239,7 @@ func gatewayCase(name string) (request driver.RawRequest, reply string, err erro
 	text, ok := strings.CutPrefix(name, "fib/")
 	n, numErr := strconv.Atoi(text)
 	if !ok || numErr != nil || n < 0 || n > 40 {
-		return request, "", fmt.Errorf("case %q is none of the benchmark gateway; expected echo, empty, fib/N with N up to 40 or work/TIME", name)
+		return request, "", fmt.Errorf("case %q is none of the benchmark gateway; expected echo, empty, empty/fresh, fib/N with N up to 40 or work/TIME", name)
 	}
 	a, b := 0, 1
 	for range n {
