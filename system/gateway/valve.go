@@ -9,10 +9,10 @@ import (
 // stands for a whole interval only makes everybody late.
 const (
 	leastInterval = 100 * time.Millisecond
-	intervalOf    = 4  // intervals are at least so many times what the route allows
-	burstOf       = 10 // a queue that is not known to stand may hold so many times what one that stands may
-	leastInside   = 2  // one that is handled and one that waits: the agent is never idle because of the valve
-	fewest        = 10 // answers that make a rate
+	intervalOf    = 4 // intervals are at least so many times what the route allows
+	burstOf       = 8 // a queue that is not known to stand may hold so many times what one that stands may
+	leastInside   = 2 // one that is handled and one that waits: the agent is never idle because of the valve
+	fewest        = 5 // answers that make a rate
 )
 
 // A valve bounds how long the requests of a route take when more come than its agent answers. CoDel drops what has waited too
