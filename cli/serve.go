@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"toll/lab/load"
 	"toll/system"
 	"toll/wire/engine"
 )
@@ -216,13 +217,18 @@ func (c *serveCmd) engine(ctx context.Context, s *streams, bench engine.Bench) e
 	if c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Envelope != "" || c.Null.Reply != "" {
 		return usage("serve %s: it is asked over stdin; --addr, --unix, --cert, --envelope and --reply say nothing to it", c.System)
 	}
+	pacer, err := load.NewPacer()
+	if err != nil {
+		return exit(exitNotMeasured, err)
+	}
+	defer pacer.Close()
 	line := ready{"stdio:", version().Version, c.System, "go", runtime.GOMAXPROCS(0)}
 	if err := json.NewEncoder(s.out).Encode(line); err != nil {
 		return exit(exitNotMeasured, err)
 	}
 	over := make(chan error, 1)
 	go func() {
-		over <- engine.Serve(ctx, s.in, s.out, bench, func(line string) any {
+		over <- engine.Serve(ctx, s.in, s.out, bench, pacer.Wait, func(line string) any {
 			if line == "stats" {
 				return system.Stats()
 			}

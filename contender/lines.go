@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// maxLine bounds a line of a child's output. The rest of a longer one is thrown away.
-const maxLine = 256 << 10
+// maxLine bounds a line of a child's output: an engine's answer has two times for each of its calls. The rest of a longer one
+// is thrown away.
+const maxLine = 2 << 20
 
 // lines reads what a child writes, all of it, and hands a line to whoever waits for one. Lines that nobody waits for are
 // dropped, so that a chatty child is never held up and never fills our memory.

@@ -190,11 +190,11 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 	for _, i := range rnd.Perm(len(set.Entries)) {
 		e := set.Entries[i]
 		l := &lane{entry: e, place: i}
-		if l.engine() != nil {
-			if r.o.Settings.Knee != "" {
-				r.gap(r.rowName(s, e), "an engine makes its calls by itself and waits for each: it has no open model, so no knee")
-				continue
-			}
+		if l.engine() != nil && r.o.Settings.Knee != "" {
+			r.gap(r.rowName(s, e), "an engine makes its calls by itself, by a schedule that it is given whole: no knee is searched in it")
+			continue
+		}
+		if l.engine() != nil && !r.paced() {
 			lanes = append(lanes, l)
 			continue
 		}
@@ -223,6 +223,9 @@ func (r *run) connect(ctx context.Context, s Setting, set Set, rnd *rand.Rand) [
 	}
 	return lanes
 }
+
+// paced reports whether calls have times of their own at which they are due.
+func (r *run) paced() bool { return r.o.Settings.Timed() && r.o.Settings.Model == plan.Open }
 
 // warmUp makes the declared warm-up calls; a lane that nobody answers is left out.
 func (r *run) warmUp(ctx context.Context, s Setting, lanes []*lane) []*lane {

@@ -63,6 +63,7 @@ func (r *run) interleave(ctx context.Context, s Setting, lanes []*lane, rnd *ran
 	b := load.Blocks{
 		Blocks:   r.o.Settings.BlocksOf(s.Round - 1),
 		Calls:    r.o.Settings.Calls,
+		Each:     r.o.Settings.CallsEach,
 		Duration: time.Duration(r.o.Settings.Duration),
 		Fixed:    r.o.Settings.Order == plan.Fixed,
 		Timeout:  time.Duration(r.o.Settings.Timeout),

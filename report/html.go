@@ -180,6 +180,9 @@ func coloursOf(d *result.Document) map[string]int {
 func facts(d *result.Document) []fact {
 	s := d.Plan.Settings
 	turn := fmt.Sprintf("%d × %d calls", s.Blocks, s.Calls)
+	if s.CallsEach > 0 {
+		turn += fmt.Sprintf(", at least %d of each caller", s.CallsEach)
+	}
 	if s.Timed() {
 		turn = fmt.Sprintf("%d × %s", s.Blocks, turnText(s, ""))
 	}

@@ -44,7 +44,7 @@ func headline(d *result.Document, g *result.Group) string {
 	if g.Concurrency > 1 {
 		callers = fmt.Sprintf("%d callers", g.Concurrency)
 	}
-	turn := fmt.Sprintf("%d calls", s.Calls)
+	turn := fmt.Sprintf("%d calls", s.CallsAt(g.Concurrency))
 	if s.Timed() {
 		turn = turnText(s, g.Phase)
 	}

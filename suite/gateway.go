@@ -136,7 +136,7 @@ func (b gatewayBench) guests(s lab.Setting, request driver.RawRequest) (seats []
 		default:
 			seats = append(seats, seat{contender: b.outsider(m, clientText(driver.ClientRaw)), spec: m.Spec,
 				target: func(r contender.Ready, wire *driver.Wire) load.Target {
-					return &driver.HTTP{Addr: r.Addr, RawRequest: request, Expect: driver.Expect{JSON: want}, Wire: wire}
+					return &driver.HTTP{Addr: r.Addr, RawRequest: request, Expect: driver.Expect{JSON: want}, Wire: wire, Fresh: s.Case == freshCase}
 				}})
 		}
 	}

@@ -30,7 +30,7 @@ func askEngine(t *testing.T, name string, questions ...engine.Question) []engine
 	}
 	r, w := io.Pipe()
 	go func() {
-		w.CloseWithError(engine.Serve(context.Background(), strings.NewReader(in.String()), w, bench, func(string) any { return nil }))
+		w.CloseWithError(engine.Serve(context.Background(), strings.NewReader(in.String()), w, bench, nil, func(string) any { return nil }))
 	}()
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)

@@ -11,8 +11,8 @@ import (
 // An Engine is a Target that makes a whole stretch by itself, in its own process and on its own clock: a library, an actor
 // core. One call over a pipe would cost more than the operation.
 type Engine interface {
-	// Run has n operations made by so many callers at a time and adds their outcomes to s: latencies, failures, parts and
-	// what the engine says they cost. elapsed is the engine's own time for them. An error means that the engine gave no
+	// Run has n operations made by so many callers at a time and adds their outcomes to s: latencies, failures, parts, how
+	// long each caller was at it (Active) and what the engine says they cost. elapsed is the engine's own time for them. An error means that the engine gave no
 	// answer to believe, and won't.
 	Run(ctx context.Context, callers, n int, s *record.Shard) (elapsed time.Duration, err error)
 }
@@ -39,10 +39,9 @@ func (r *laneRun) asked(ctx context.Context, b Blocks, s *Stretch) {
 	if ctx.Err() == nil {
 		r.dead = err
 	}
-	s.Elapsed, s.Active = elapsed, elapsed*time.Duration(r.lane.EngineCallers)
+	s.Elapsed, s.Active = elapsed, shard.Active
 	s.Raw = shard.Raw()
 	s.OK = int64(len(s.Raw))
 	s.Median, s.Min = medianMin(slices.Clone(s.Raw))
-	shard.Active = s.Active
 	r.total.Merge(shard)
 }

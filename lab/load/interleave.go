@@ -17,13 +17,14 @@ type Lane struct {
 	Engine        Engine // in place of Callers: makes a stretch by itself
 	EngineCallers int    // how many operations it has in progress at a time
 
-	Crowd Crowd // in place of both, where the blocks have a load
+	Crowd Crowd // in place of both, where the blocks have a load; an engine's, when it is paced
 }
 
 // Blocks says how an interleaved comparison runs.
 type Blocks struct {
 	Blocks   int           // shuffled passes over all lanes
-	Calls    int           // calls of each lane in each block, dealt evenly over its VUs, at least one each
+	Calls    int           // calls of each lane in each block, dealt evenly over its VUs
+	Each     int           // calls of each VU in each block at least; 0 means 1
 	Duration time.Duration // when > 0, each lane runs closed for so long instead of making Calls calls
 	Load     *Load         // when not nil, each lane's crowd runs it instead
 	Fixed    bool          // keep the lanes' order: a published method, never ours
@@ -103,7 +104,7 @@ func newLaneRun(ctx context.Context, l Lane, b Blocks) *laneRun {
 	r := &laneRun{
 		lane:      l,
 		total:     new(record.Shard),
-		perVU:     perVU(b.Calls, max(len(l.Callers), l.EngineCallers)),
+		perVU:     max(perVU(b.Calls, max(len(l.Callers), l.EngineCallers)), b.Each),
 		stretches: make([]Stretch, 0, b.Blocks),
 	}
 	if b.Duration > 0 || l.Engine != nil || l.Crowd != nil {
@@ -133,10 +134,10 @@ func (r *laneRun) stretch(ctx context.Context, b Blocks, block, slot int) {
 	}
 	s := Stretch{Block: block, Slot: slot}
 	switch {
-	case r.lane.Engine != nil:
-		r.asked(ctx, b, &s)
 	case r.lane.Crowd != nil:
 		r.loaded(ctx, b, &s)
+	case r.lane.Engine != nil:
+		r.asked(ctx, b, &s)
 	case b.Duration > 0:
 		r.closed(ctx, b, &s)
 	default:

@@ -35,6 +35,7 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("rounds", claimed.Rounds, ran.Rounds)
 	add("blocks", claimed.Blocks, ran.Blocks)
 	add("calls", claimed.Calls, ran.Calls)
+	add("calls_each", claimed.CallsEach, ran.CallsEach)
 	add("duration", time.Duration(claimed.Duration), time.Duration(ran.Duration))
 	add("warmup", claimed.Warmup, ran.Warmup)
 	add("warmup_time", time.Duration(claimed.WarmupTime), time.Duration(ran.WarmupTime))

@@ -88,6 +88,7 @@ type Settings struct {
 	Rounds      int      `yaml:"rounds,omitempty" json:"rounds,omitempty"`           // independent repeats, contenders started anew
 	Blocks      int      `yaml:"blocks,omitempty" json:"blocks,omitempty"`           // over all rounds together
 	Calls       int      `yaml:"calls,omitempty" json:"calls,omitempty"`             // of a contender in a block
+	CallsEach   int      `yaml:"calls_each,omitempty" json:"calls_each,omitempty"`   // of each VU in a block at least, however few calls that would be
 	Duration    Duration `yaml:"duration,omitempty" json:"duration,omitempty"`       // of a contender's turn in a block, instead of calls
 	Warmup      int      `yaml:"warmup,omitempty" json:"warmup,omitempty"`           // calls of a contender before a round's first block
 	Timeout     Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`         // of one call
@@ -129,6 +130,9 @@ func (s Settings) Shape(concurrency int) []Stage {
 
 // Timed reports whether a contender's turn is a time under load, not a number of calls.
 func (s Settings) Timed() bool { return s.Duration > 0 || len(s.Stages) > 0 }
+
+// CallsAt returns how many calls a contender makes in a block with so many VUs.
+func (s Settings) CallsAt(concurrency int) int { return max(s.Calls, s.CallsEach*concurrency) }
 
 // MostInFlight returns the bound of an open model's calls in flight.
 func (s Settings) MostInFlight() int {
@@ -215,7 +219,7 @@ func (s Settings) With(o *Settings) Settings {
 		s.Concurrency = o.Concurrency
 	}
 	for _, f := range []struct{ to, from *int }{
-		{&s.Rounds, &o.Rounds}, {&s.Blocks, &o.Blocks}, {&s.Calls, &o.Calls}, {&s.Warmup, &o.Warmup},
+		{&s.Rounds, &o.Rounds}, {&s.Blocks, &o.Blocks}, {&s.Calls, &o.Calls}, {&s.CallsEach, &o.CallsEach}, {&s.Warmup, &o.Warmup},
 	} {
 		if *f.from != 0 {
 			*f.to = *f.from
@@ -350,6 +354,7 @@ func (s Settings) check() (field, msg string) {
 		{"rounds", s.Rounds, 1, maxRounds},
 		{"blocks", s.Blocks, 1, maxBlocks},
 		{"calls", s.Calls, 1, maxCalls},
+		{"calls_each", s.CallsEach, 0, maxCalls},
 		{"warmup", s.Warmup, 1, maxCalls},
 	} {
 		if f.v < f.least || f.v > f.most {

@@ -59,7 +59,7 @@ func ask(t *testing.T, line string, bench engine.Bench) string {
 		}
 		return nil
 	}
-	if err := engine.Serve(t.Context(), strings.NewReader(line+"\n"), &out, bench, other); err != nil {
+	if err := engine.Serve(t.Context(), strings.NewReader(line+"\n"), &out, bench, nil, other); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -56,7 +56,7 @@ func engine() error {
 	out := json.NewEncoder(os.Stdout)
 	out.Encode(map[string]any{"ready": "stdio:", "version": version(), "name": "libzmq", "language": "c", "gomaxprocs": runtime.GOMAXPROCS(0)})
 	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 2<<20)
 	for lines.Scan() {
 		text := lines.Text()
 		switch {
@@ -83,7 +83,7 @@ func sizeOf(name string) int {
 func (e *zmq) stretch(q question) answer {
 	a := answer{ID: q.ID, NS: []int64{}}
 	size := sizeOf(q.Case)
-	if size == 0 || q.Calls < 1 || q.Calls > 4096 || q.Callers < 1 || q.Callers > 1024 {
+	if size == 0 || q.Calls < 1 || q.Calls > 1<<16 || q.Callers < 1 || q.Callers > 1024 {
 		a.Error = fmt.Sprintf("case %q with %d calls by %d callers is none of this engine", q.Case, q.Calls, q.Callers)
 		return a
 	}

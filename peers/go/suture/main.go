@@ -171,7 +171,7 @@ func (e *engine) keep(n int) error {
 
 // run makes a stretch.
 func (e *engine) run(q asked) (map[string]any, error) {
-	if q.Calls < 1 || q.Calls > 4096 || q.Callers < 1 || q.Callers > 1024 || q.Input.Live < 0 || q.Input.Live > 1<<20 {
+	if q.Calls < 1 || q.Calls > 1<<16 || q.Callers < 1 || q.Callers > 1024 || q.Input.Live < 0 || q.Input.Live > 1<<20 {
 		return nil, errors.New("calls, callers or live is out of range")
 	}
 	call, n, err := e.call(q)

@@ -96,8 +96,8 @@ function verified(receipts, arrivals) {
 
 async function stretch({ id, case: name, calls, callers }) {
   if (name !== 'receipt/volatile') return { id, error: `case ${name} is none of this engine; it has receipt/volatile` };
-  if (!(Number.isInteger(calls) && calls >= 1 && calls <= 4096 && Number.isInteger(callers) && callers >= 1 && callers <= 1024)) {
-    return { id, error: `calls ${calls} by ${callers} callers; want 1 to 4096 by 1 to 1024` };
+  if (!(Number.isInteger(calls) && calls >= 1 && calls <= 65536 && Number.isInteger(callers) && callers >= 1 && callers <= 1024)) {
+    return { id, error: `calls ${calls} by ${callers} callers; want 1 to 65536 by 1 to 1024` };
   }
   const arrivals = Array.from({ length: calls }, arrival);
   const receipts = new Array(calls);
