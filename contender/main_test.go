@@ -76,7 +76,7 @@ func acts() map[string]func() {
 		},
 		"silent":  forever,
 		"rubbish": func() { fmt.Println("Listening on port 80"); forever() },
-		"huge":    func() { fmt.Println(strings.Repeat("x", 1<<20)); forever() },
+		"huge":    func() { fmt.Println(strings.Repeat("x", 3<<20)); forever() },
 		"zero":    func() { announce("http://127.0.0.1:0"); forever() },
 		"empty":   func() { fmt.Println("{}"); forever() },
 		"closed":  func() { os.Stdout.Close(); forever() },
@@ -115,7 +115,7 @@ func acts() map[string]func() {
 			converse(answer)
 		},
 		"long": func() {
-			serve(listen(), func(string) string { return `{"id":1,"x":"` + strings.Repeat("y", 1<<20) + `"}` })
+			serve(listen(), func(string) string { return `{"id":1,"x":"` + strings.Repeat("y", 3<<20) + `"}` })
 		},
 		"stubborn": func() { signal.Ignore(syscall.SIGTERM); announce(listen()); forever() },
 		"termed":   func() { announce(listen()); forever() },

@@ -69,7 +69,7 @@ func TestWhatDoesNotComeToBeReadySaysWhy(t *testing.T) {
 		"silent":   `silent: not ready after 700ms; waited for ` + want + ` on stdout`,
 		"rubbish":  `rubbish: its first line on stdout is "Listening on port 80"; expected ` + want + `, or a probe in the manifest`,
 		"empty":    `empty: its first line on stdout is "{}"; expected ` + want + `, or a probe in the manifest`,
-		"huge": `huge: its first line on stdout has more than 262144 bytes and begins "` + strings.Repeat("x", 200) +
+		"huge": `huge: its first line on stdout has more than 2097152 bytes and begins "` + strings.Repeat("x", 200) +
 			`"…; expected ` + want,
 		"zero": `zero: its ready line: address "http://127.0.0.1:0": ` +
 			`expected tcp://host:port, tls://host:port, http://host:port, https://host:port, unix:/path or stdio:`,
@@ -263,7 +263,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	p := start(t, spec(t, "long"))
 	_, err := p.Ask(t.Context(), []byte("1"))
-	if err == nil || !strings.HasPrefix(err.Error(), `long: an answer of more than 262144 bytes that begins "{`) {
+	if err == nil || !strings.HasPrefix(err.Error(), `long: an answer of more than 2097152 bytes that begins "{`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -17,6 +17,7 @@ const (
 func (s *Server) answerHere(nc net.Conn, c *serverConn) error {
 	r := s.responder
 	in := mux.NewReader(nc, frame.Framing{Max: r.cfg.MaxFrame})
+	in.Eager(nc)
 	seen, q := new(seen), &Request{responder: r}
 	var out []byte
 	var until int64 // of the write deadline, on our clock

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // A bounded listener closes at once the connections beyond as many as taken has room for.
@@ -46,4 +47,12 @@ func (c *boundedConn) CloseWrite() error {
 		return w.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// SyscallConn gives the socket, where the connection is one.
+func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }

@@ -163,7 +163,7 @@ func (a Answer) pacedBelievable(q Question, failed int64) error {
 		switch {
 		case ns < -1 || late < -1 || ns >= 0 && late < 0:
 			return fmt.Errorf("answer: call %d took %d ns, sent %d ns late", i, ns, late)
-		case ns > a.Elapsed || late > a.Elapsed || max(ns, 0)+max(late, 0)+due > a.Elapsed && late >= 0:
+		case late >= 0 && (ns > a.Elapsed || late > a.Elapsed || due > a.Elapsed || max(ns, 0)+late+due > a.Elapsed):
 			return fmt.Errorf("answer: call %d, due at %d ns, was sent %d ns late and took %d ns, in a stretch of %d", i, due, late, ns, a.Elapsed)
 		}
 		if ns < 0 {

@@ -91,6 +91,7 @@ type Conn struct {
 // New makes the calling side of nc, which is its own from now on.
 func New(nc net.Conn, f Framing, cfg Config) *Conn {
 	c := &Conn{nc: nc, framing: f, cfg: cfg.withDefaults(), in: NewReader(nc, f), dead: make(chan struct{})}
+	c.in.Eager(nc)
 	c.bits = bits.Len(uint(c.cfg.InFlight - 1))
 	c.free = make(chan uint16, c.cfg.InFlight)
 	if c.cfg.IdleRead > 0 {

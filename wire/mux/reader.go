@@ -25,7 +25,8 @@ type Reader struct {
 	src    io.Reader
 	frames Lengths
 	buf    []byte
-	r, w   int // buf[r:w] is read and not yet used
+	r, w   int     // buf[r:w] is read and not yet used
+	look   *looker // nil for one that waits at once
 }
 
 // NewReader reads frames from src.
@@ -42,6 +43,9 @@ func (f *Reader) Next() ([]byte, error) {
 		if known && f.w-f.r >= n {
 			frame := f.buf[f.r : f.r+n]
 			f.r += n
+			if f.look != nil {
+				f.look.frames++
+			}
 			return frame, nil
 		}
 		if err := f.fill(n); err != nil {
@@ -87,6 +91,11 @@ func (f *Reader) fill(need int) error {
 
 // read reads something, or says why not.
 func (f *Reader) read() (n int, err error) {
+	if f.look != nil {
+		if n, err = f.look.read(f.buf[f.w:]); n > 0 || err != nil {
+			return n, err
+		}
+	}
 	for range 100 {
 		if n, err = f.src.Read(f.buf[f.w:]); n > 0 || err != nil {
 			return n, err

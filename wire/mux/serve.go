@@ -72,6 +72,7 @@ type job struct{ frame, reply []byte }
 
 func (c *serving) loop() error {
 	in := NewReader(c.nc, c.server.Framing)
+	in.Eager(c.nc)
 	for {
 		frame, err := in.Next()
 		if err != nil {
