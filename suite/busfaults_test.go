@@ -414,68 +414,42 @@ func descriptors() int {
 	return len(files)
 }
 
-// Fault 19: over stalls, resets and new connections no call ever gets another's reply. TOLL_LONG asks for ten million calls,
-// or for as many as it says.
+// Fault 19: over stalls, resets, new connections and restarts of the process that answers, no call ever gets another's reply.
+// TOLL_LONG asks for ten million calls, or for as many as it says.
 func TestNoReplyIsEverAnothers(t *testing.T) {
 	t.Parallel()
-	calls := int64(15_000)
+	calls := int64(30_000)
 	if long := os.Getenv("TOLL_LONG"); long != "" {
 		calls = 10_000_000
 		if n, err := strconv.ParseInt(long, 10, 64); err == nil && n > 1 {
 			calls = n
 		}
 	}
-	x := newTarget(t, echo, true, bus.Config{Heartbeat: 200 * time.Millisecond})
+	w := newWeather(t)
 	var made, failed, wrong atomic.Int64
 	stop := make(chan struct{})
 	var wg, chaos sync.WaitGroup
-	chaos.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			switch i % 8 {
-			case 2:
-				x.proxy.Set(faults.Faults{Down: faults.Way{Stall: true}})
-			case 4:
-				x.proxy.Set(faults.Faults{Down: faults.Way{Replay: .2}})
-			case 6:
-				x.proxy.Set(faults.Faults{Up: faults.Way{Drop: .01}, Down: faults.Way{Delay: time.Millisecond}})
-			case 7:
-				x.proxy.Set(faults.Faults{})
-				if i%32 == 31 {
-					x.proxy.Reset()
-				}
-			}
-		}
-	})
-	for v := range uint64(16) {
-		wg.Go(func() {
-			var d *bus.Direct
-			c := bus.NewCall("a", "b", "c")
-			for n := uint64(0); made.Load() < calls; n++ {
-				for d == nil || closed(d) {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-					d, _ = bus.DialDirect(ctx, x.addr, nil, bus.Config{Heartbeat: 200 * time.Millisecond})
+	chaos.Go(func() { w.blow(stop) })
+	for crew := range uint64(4) { // callers that share a connection, as those of a process do
+		link := &shared{addr: w.addr}
+		for v := range uint64(32) {
+			wg.Go(func() {
+				c := bus.NewCall("a", "b", "c")
+				for n := uint64(0); made.Load() < calls; n++ {
+					ctx, cancel := context.WithTimeout(context.Background(), 15*time.Millisecond)
+					err := link.ask(ctx, c, crew<<56|v<<48|n)
 					cancel()
+					made.Add(1)
+					if _, bad := err.(*wrongReply); bad {
+						wrong.Add(1)
+						t.Error(err)
+					} else if err != nil {
+						failed.Add(1)
+					}
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Millisecond)
-				err := ask(ctx, d, c, v<<48|n)
-				cancel()
-				made.Add(1)
-				if _, bad := err.(*wrongReply); bad {
-					wrong.Add(1)
-					t.Error(err)
-				} else if err != nil {
-					failed.Add(1)
-				}
-			}
-			d.Close()
-		})
+			})
+		}
+		t.Cleanup(link.close)
 	}
 	wg.Wait()
 	close(stop)
@@ -483,7 +457,111 @@ func TestNoReplyIsEverAnothers(t *testing.T) {
 	if wrong.Load() != 0 || failed.Load() == 0 {
 		t.Errorf("%d of %d replies were wrong, %d calls failed", wrong.Load(), made.Load(), failed.Load())
 	}
-	t.Logf("%d calls, %d failed, %d wrong, %d expired and not run", made.Load(), failed.Load(), wrong.Load(), x.responder.Counts().Expired)
+	t.Logf("%d calls, %d failed, %d wrong; %d stalls, %d resets, %d restarts; %d expired and not run, %d replayed and not run",
+		made.Load(), failed.Load(), wrong.Load(), w.stalls, w.resets, w.restarts, w.expired, w.replayed)
+}
+
+// A shared link is one that its callers make anew when it is dead.
+type shared struct {
+	addr string
+	mu   sync.Mutex
+	d    *bus.Direct // guarded by mu
+}
+
+func (s *shared) ask(ctx context.Context, c *bus.Call, n uint64) error {
+	s.mu.Lock()
+	for s.d == nil || closed(s.d) {
+		dial, cancel := context.WithTimeout(context.Background(), time.Second)
+		s.d, _ = bus.DialDirect(dial, s.addr, nil, bus.Config{Heartbeat: 200 * time.Millisecond})
+		cancel()
+	}
+	d := s.d
+	s.mu.Unlock()
+	return ask(ctx, d, c, n)
+}
+
+func (s *shared) close() {
+	if s.d != nil {
+		s.d.Close()
+	}
+}
+
+// A weather is a process that answers behind a proxy, and what befalls both. The counts are owned by blow.
+type weather struct {
+	t      *testing.T
+	proxy  *faults.Proxy
+	addr   string                 // of the proxy
+	behind atomic.Pointer[string] // of the server
+	end    func()                 // of the server
+
+	stalls, resets, restarts int
+	expired, replayed        int64
+}
+
+func newWeather(t *testing.T) *weather {
+	w := &weather{t: t}
+	w.start()
+	front := listen(t)
+	w.addr = "tcp://" + front.Addr().String()
+	w.proxy = faults.Start(front, faults.Config{Frame: frames, Seed: 1, Dial: func() (net.Conn, error) { return net.Dial("tcp", *w.behind.Load()) }}, faults.Faults{})
+	t.Cleanup(func() {
+		w.proxy.Close()
+		w.end()
+	})
+	return w
+}
+
+// start starts a server that knows nothing of those before it.
+func (w *weather) start() {
+	r := bus.NewResponder(echo, bus.Config{Heartbeat: 200 * time.Millisecond})
+	s := bus.NewServer(r, true)
+	l := listen(w.t)
+	addr := l.Addr().String()
+	w.behind.Store(&addr)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Serve(l) })
+	w.end = func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Shutdown(now)
+		wg.Wait()
+		w.expired += r.Counts().Expired
+		w.replayed += r.Counts().Replayed
+	}
+}
+
+// blow changes the weather until stop is closed.
+func (w *weather) blow(stop chan struct{}) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			w.proxy.Set(faults.Faults{})
+			return
+		case <-tick.C:
+		}
+		switch i % 16 {
+		case 4:
+			w.stalls++
+			w.proxy.Set(faults.Faults{Down: faults.Way{Stall: true}})
+		case 6:
+			w.proxy.Set(faults.Faults{Up: faults.Way{Replay: .05}, Down: faults.Way{Replay: .2}})
+		case 8:
+			w.proxy.Set(faults.Faults{Up: faults.Way{Drop: .01}, Down: faults.Way{Delay: time.Millisecond}})
+		case 9:
+			w.proxy.Set(faults.Faults{})
+			switch i / 16 % 4 {
+			case 1:
+				w.resets++
+				w.proxy.Reset()
+			case 3:
+				w.restarts++
+				w.end()
+				w.start()
+			}
+		}
+	}
 }
 
 func closed(d *bus.Direct) bool {

@@ -47,12 +47,14 @@ func (t *tube) read(pieces chan<- piece) {
 	for {
 		n, err := t.from.Read(buf[have:])
 		have += n
-		for data, ok := t.cut(buf[:have]); ok && len(data) > 0; data, ok = t.cut(buf[:have]) {
+		at := 0
+		for data, ok := t.cut(buf[:have]); ok && len(data) > 0; data, ok = t.cut(buf[at:have]) {
 			if !t.pass(pieces, data) {
 				return
 			}
-			have = copy(buf, buf[len(data):have])
+			at += len(data)
 		}
+		have = copy(buf, buf[at:have])
 		if err != nil {
 			if err == io.EOF && have > 0 {
 				t.pass(pieces, buf[:have])
@@ -128,10 +130,18 @@ func (t *tube) jitter(most time.Duration) time.Duration {
 	return time.Duration(t.rand.Int64N(int64(most) + 1))
 }
 
-// write writes the pieces in order, none before its time.
+// write writes the pieces in order, none before its time. Plain ones that are there already go out together.
 func (t *tube) write(pieces <-chan piece) {
+	var plain []byte
 	for p := range pieces {
-		if !t.wait(p.due) || t.put(p) != nil {
+		plain = plain[:0]
+		for p.plain() && p.data != nil {
+			plain = append(plain, p.data...)
+			if p = (piece{}); len(plain) < readAtOnce && len(pieces) > 0 {
+				p = <-pieces
+			}
+		}
+		if t.put(piece{data: plain}) != nil || !t.wait(p.due) || t.put(p) != nil {
 			t.pair.close()
 			for range pieces { // until read has noticed
 			}
@@ -139,6 +149,9 @@ func (t *tube) write(pieces <-chan piece) {
 		}
 	}
 }
+
+// plain reports whether p may go out at once and whole.
+func (p piece) plain() bool { return p.due.IsZero() && p.split == 0 }
 
 func (t *tube) wait(due time.Time) bool {
 	left := time.Until(due)
