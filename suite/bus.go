@@ -9,6 +9,7 @@ import (
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
+	"toll/lab/plan"
 	"toll/lab/result"
 	"toll/system"
 )
@@ -87,27 +88,38 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 			seats = append(seats, seat)
 		}
 	}
-	guests, gaps := b.guests(s, name, procs)
+	guests, gaps := b.guests(s, name, own, procs)
 	set := b.open(ctx, s, append(seats, guests...))
 	set.Gaps = append(set.Gaps, gaps...)
 	return set, nil
 }
 
+// perCallerWork is what an engine's manifest lists that can't share a connection among callers.
+const perCallerWork = "per-caller"
+
 // guests seats the outside engines, such as libzmq's, beside the direct ones: each makes its round trips to a process that it
-// has started itself, on a connection for each caller.
-func (b busBench) guests(s lab.Setting, phase, procs string) (seats []seat, gaps []result.Gap) {
+// has started itself.
+func (b busBench) guests(s lab.Setting, phase string, own bool, procs string) (seats []seat, gaps []result.Gap) {
 	for _, m := range b.outside {
 		switch {
 		case m.Driver != engineDriver:
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
 		case !doesWork(m, "bus-"+phase):
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest does not list the operation bus-%s", phase)))
+		case b.plan.Model == plan.Open:
+			gaps = append(gaps, gap(s, m.Name, "outside engines make calls one after the other; they keep no schedule"))
+		case s.Case != "rtt/128B" && s.Case != "rtt/4KiB":
+			gaps = append(gaps, gap(s, m.Name, "outside engines make round trips"))
 		default:
+			connections := "shared"
+			if own || doesWork(m, perCallerWork) {
+				connections = "per-caller"
+			}
 			seats = append(seats, seat{
-				contender: b.outsider(m, ""), connections: "per-caller", calling: true,
+				contender: b.outsider(m, ""), connections: connections, calling: true,
 				spec: func() (contender.Spec, error) {
 					spec, err := m.Spec()
-					spec.Env = append(spec.Env, "GOMAXPROCS="+procs)
+					spec.Env = append(spec.Env, "GOMAXPROCS="+procs, "CONNECTIONS="+connections)
 					return spec, err
 				},
 				engine: func(p *contender.Process) load.Target { return &driver.Engine{Asker: p, Case: s.Case} },

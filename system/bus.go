@@ -231,7 +231,7 @@ func natsWorker(at string) (*Running, error) {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w", at, err)
 	}
 	_, err = nc.Subscribe("bench."+busNode, func(m *nats.Msg) { m.Respond(m.Data) })
-	if err = errors.Join(err, nc.Flush()); err != nil {
+	if err = errors.Join(err, countArrivals(nc), nc.Flush()); err != nil {
 		nc.Close()
 		return nil, err
 	}

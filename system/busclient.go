@@ -26,6 +26,8 @@ type BusClient struct {
 	more    func() caller // makes another on the connection that was made last
 	callers []caller
 	closers []func() error
+
+	publisher *nats.Conn // of the cases without a reply
 }
 
 // A caller makes one round trip: it sends body and returns what came back, valid until the next.
@@ -41,6 +43,9 @@ const callTimeout = 30 * time.Second
 
 // Bench sets a stretch up: rtt/128B and rtt/4KiB send so much and want the same back.
 func (b *BusClient) Bench(ctx context.Context, q engine.Question) (engine.Work, error) {
+	if size, ok := strings.CutPrefix(q.Case, oneWay); ok {
+		return b.publishes(ctx, q, size)
+	}
 	size, err := busSize(q.Case)
 	if err != nil {
 		return engine.Work{}, err
@@ -94,7 +99,7 @@ func busSize(name string) (int, error) {
 	case "rtt/4KiB":
 		return 4 << 10, nil
 	}
-	return 0, fmt.Errorf("case %q is none of the benchmark bus; want rtt/128B or rtt/4KiB", name)
+	return 0, fmt.Errorf("case %q is none of the benchmark bus; want rtt/128B, rtt/4KiB or one-way/128B", name)
 }
 
 // Close ends the connections.

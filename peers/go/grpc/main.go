@@ -1,4 +1,5 @@
-// Command grpc serves the operation note by grpc-go: toll.note.v1.Notes/Note over HTTP/2 without TLS.
+// Command grpc serves the operation note by grpc-go: toll.note.v1.Notes/Note over HTTP/2 without TLS. With the argument engine
+// it is one of the benchmark bus, whose round trips are unary calls.
 package main
 
 import (
@@ -22,6 +23,16 @@ func (notes) Note(_ context.Context, in *note.NoteIn) (*note.NoteOut, error) {
 }
 
 func main() {
+	if len(os.Args) > 1 {
+		run := map[string]func() error{"engine": engine, "worker": worker}[os.Args[1]]
+		if run == nil {
+			log.Fatalf("%q: want engine, worker or nothing", os.Args[1])
+		}
+		if err := run(); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

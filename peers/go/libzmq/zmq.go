@@ -52,7 +52,7 @@ type zmq struct {
 	addr    string
 	cmd     *exec.Cmd
 	stdin   interface{ Close() error }
-	callers []*caller
+	sockets []*zmq4.Socket
 }
 
 // start starts the worker's process.
@@ -82,28 +82,29 @@ func start() (*zmq, error) {
 }
 
 func (e *zmq) close() {
-	for _, c := range e.callers {
-		c.socket.Close()
+	for _, s := range e.sockets {
+		s.Close()
 	}
 	e.stdin.Close()
 	e.cmd.Wait()
 }
 
-// A caller has a socket of its own.
-type caller struct{ socket *zmq4.Socket }
+// A dealer has a socket of its own.
+type dealer struct{ socket *zmq4.Socket }
 
-func (e *zmq) dial() (*caller, error) {
+func (e *zmq) dial() (caller, error) {
 	s, err := zmq4.NewSocket(zmq4.DEALER)
 	if err != nil {
 		return nil, err
 	}
+	e.sockets = append(e.sockets, s)
 	s.SetLinger(0)
 	s.SetRcvtimeo(5 * time.Second)
-	return &caller{s}, s.Connect(e.addr)
+	return &dealer{s}, s.Connect(e.addr)
 }
 
 // roundTrip sends body under a number and wants the same back.
-func (c *caller) roundTrip(body []byte, n uint64) error {
+func (c *dealer) roundTrip(body []byte, n uint64) error {
 	binary.LittleEndian.PutUint64(body, n)
 	if _, err := c.socket.SendBytes(body, 0); err != nil {
 		return err
