@@ -95,7 +95,6 @@ func (p *pacing) send(ctx context.Context, i int, at time.Duration) bool {
 		})
 	}
 	p.answer.Paced.Late[i] = int64(at) // until it is sent
-	p.count(1)
 	p.due[c] <- i
 	return true
 }
@@ -103,26 +102,29 @@ func (p *pacing) send(ctx context.Context, i int, at time.Duration) bool {
 // call makes one call.
 func (p *pacing) call(ctx context.Context, c, i int) {
 	own := &p.callers[c]
-	start := time.Since(p.begin)
+	p.mu.Lock()
+	start := p.count(1)
+	p.mu.Unlock()
 	err := p.work.Call(ctx, c, i, &own.parts)
-	took := int64(time.Since(p.begin) - start)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took := int64(p.count(-1) - start)
+	p.idle = append(p.idle, c)
 	p.answer.Paced.Late[i] = int64(start) - p.answer.Paced.Late[i]
 	if p.answer.NS[i] = took; err != nil {
 		p.answer.NS[i] = -1
 		own.failedNS += took
 		own.fail(err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.count(-1)
-	p.idle = append(p.idle, c)
 }
 
-// count changes the number of calls in flight by one. mu is held.
-func (p *pacing) count(by int) {
+// count changes the number of calls in flight by one and returns when. A call that was handed to its caller and has not begun
+// is late, not in flight. mu is held.
+func (p *pacing) count(by int) time.Duration {
 	now := time.Since(p.begin)
 	p.answer.Paced.InFlight += int64(now-p.changed) * int64(p.inFlight)
 	p.changed = now
 	p.inFlight += by
 	p.answer.Paced.Most = max(p.answer.Paced.Most, p.inFlight)
+	return now
 }
