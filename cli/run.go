@@ -40,6 +40,7 @@ type runCmd struct {
 	Memory  string   `help:"Limit each contender's process tree to so much memory, such as 1GiB." placeholder:"SIZE"`
 	Knee    string   `help:"In place of the plan's load, search for each contender's highest rate that holds a bound while nothing fails and nothing is dropped. Engines have no open model and are gaps." placeholder:"p99<5ms"`
 	Target  string   `help:"bus, gateway, spawn: call the processes of 'toll serve bus-host', gateway-host or spawn-host on this machine instead of our own." placeholder:"HOST[:PORT]"`
+	Token   string   `name:"token-file" help:"bus: file with the secret that the target wants; our own processes want it, too." placeholder:"FILE" type:"existingfile"`
 	Fault   string   `help:"bus: spoil every connection, such as delay=5ms,jitter=1ms; toll serve --help lists them." placeholder:"LIST"`
 
 	AllowUnlimited bool `help:"Run where the limits that were asked for can't be held."`
@@ -303,7 +304,7 @@ func (c *runCmd) open(ctx context.Context, j job, p plan.Plan, outside []contend
 	if err != nil {
 		return nil, exit(exitUsage, err)
 	}
-	ground.Target, ground.Fault = c.Target, c.Fault
+	ground.Target, ground.Fault, ground.Token = c.Target, c.Fault, c.Token
 	open, err := j.bench.OpenOn(ctx, ground, p, outside)
 	switch {
 	case errors.Is(err, hop.ErrUnavailable):

@@ -196,6 +196,12 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 	if cfg.Reply, cfg.Delay, err = c.Null.config(); err != nil {
 		return cfg, err
 	}
+	if cfg.Token, err = c.Bus.token(); err != nil {
+		return cfg, err
+	}
+	if strings.HasPrefix(c.System, "bus") && c.Cert != "" {
+		return cfg, usage("--cert: the processes of the bus are not encrypted from the command line; a tunnel has to be")
+	}
 	if c.PQ && c.Cert == "" {
 		return cfg, usage("--pq: needs --cert and --key")
 	}

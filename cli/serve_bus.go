@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ type busFlags struct {
 	Carrier string `help:"bus: how it is reached, inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
 	At      string `help:"bus: where it connects to, a worker, a router, a NATS server or a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
 	Own     bool   `help:"bus: a connection for each caller instead of one for all."`
+	Token   string `name:"token-file" help:"bus and its processes: file with a secret that who connects shows and who listens wants; without it anybody who can connect can register and route." placeholder:"FILE" type:"existingfile"`
 	Fault   string `help:"bus: spoil the connection, such as delay=5ms,jitter=1ms,drop=0.001,replay=0.01,reset=0.001,split=1; up. or down. in front of a name is one direction." placeholder:"LIST"`
 }
 
@@ -28,6 +31,10 @@ func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
 	if !slices.Contains(system.Carriers(), c.Bus.Carrier) {
 		return usage("serve bus: --carrier %q: want one of %s", c.Bus.Carrier, strings.Join(system.Carriers(), ", "))
 	}
+	token, err := c.Bus.token()
+	if err != nil {
+		return err
+	}
 	at, stop, err := c.busProcesses(ctx)
 	if err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve bus: %w", errors.Join(err, stop())))
@@ -36,9 +43,36 @@ func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
 	if err != nil {
 		return errors.Join(err, stop())
 	}
-	client := system.NewBusClient(c.Bus.Carrier, spoiled, c.Bus.Own)
+	client := system.NewBusClient(c.Bus.Carrier, spoiled, token, c.Bus.Own)
 	err = c.engine(ctx, s, client.Bench)
 	return errors.Join(err, client.Close(), restore(), stop())
+}
+
+// token reads the secret; without a file it is empty.
+func (f *busFlags) token() (string, error) {
+	if f.Token == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(f.Token)
+	if err != nil {
+		return "", usage("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < shortestToken || len(token) > system.LongestToken {
+		return "", usage("--token-file %s: the secret has %d bytes; want %d to %d", f.Token, len(token), shortestToken, system.LongestToken)
+	}
+	return token, nil
+}
+
+// shortestToken is how many bytes of a secret nobody guesses.
+const shortestToken = 16
+
+// args hands the flags that are for all processes of the bus on to one that we start.
+func (f *busFlags) args() []string {
+	if f.Token == "" {
+		return nil
+	}
+	return []string{"--token-file", f.Token}
 }
 
 // spoil stands the fault proxy between the client and what it connects to. The proxy works in the client's process, and what
@@ -62,12 +96,18 @@ func (c *serveCmd) spoil(at string) (spoiled string, restore func() error, err e
 	return "tcp://" + p.Addr().String(), p.Close, nil
 }
 
-// busHost starts a worker for every carrier, and the brokers between, at the ports where run --target looks for them. They
-// answer whoever connects: it is for a network of one's own.
+// busHost starts a worker for every carrier, and the brokers between, at the ports where run --target looks for them. Without
+// a token they answer whoever connects: that is for a network of one's own.
 func (c *serveCmd) busHost(ctx context.Context, s *streams) error {
 	host, base, err := system.BusHost(c.Addr)
 	if err != nil {
 		return usage("serve bus-host: --addr: %w", err)
+	}
+	if _, err := c.Bus.token(); err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); c.Bus.Token == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		fmt.Fprintf(s.err, "toll: serve bus-host: anybody who can reach %s can register and route; give --token-file here and to run\n", host)
 	}
 	var started []*contender.Process
 	stop := func() error {
@@ -84,6 +124,9 @@ func (c *serveCmd) busHost(ctx context.Context, s *streams) error {
 				args = append(args, "--addr", system.BusAddr(host, base, carrier))
 			} else {
 				args = append(args, "--at", at)
+			}
+			if carrier != system.SocketFloor {
+				args = append(args, c.Bus.args()...)
 			}
 			p, err := startSelf(ctx, append([]string{"serve"}, args...))
 			if err != nil {
@@ -133,6 +176,9 @@ func (c *serveCmd) busProcesses(ctx context.Context) (at string, stop func() err
 	for _, args := range system.BusProcesses(c.Bus.Carrier) {
 		if at != "" {
 			args = append(args, "--at", at)
+		}
+		if c.Bus.Carrier != system.SocketFloor {
+			args = append(args, c.Bus.args()...)
 		}
 		p, err := startSelf(ctx, append([]string{"serve"}, args...))
 		if err != nil {

@@ -91,6 +91,9 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	guests, gaps := b.guests(s, name, own, procs)
 	set := b.open(ctx, s, append(seats, guests...))
 	set.Gaps = append(set.Gaps, gaps...)
+	if strings.HasPrefix(s.Case, "one-way/") {
+		set.Gaps = append(set.Gaps, result.Gap{Row: "method.hop.measured_rtt_ms", Reason: "a case without replies has no round trip"})
+	}
 	return set, nil
 }
 
@@ -154,6 +157,9 @@ func (b busBench) seat(s lab.Setting, name, sdk string, own bool, procs string) 
 			return seat{}, fmt.Errorf("target %s: %w", b.ground.Target, err)
 		}
 		args = append(args, "--at", "tcp://"+system.BusAddr(host, base, name))
+	}
+	if b.ground.Token != "" && name != system.Inproc && name != "null" && name != system.SocketFloor {
+		args = append(args, "--token-file", b.ground.Token)
 	}
 	if b.ground.Fault != "" && name != system.Inproc && name != "null" {
 		args = append(args, "--fault", b.ground.Fault)

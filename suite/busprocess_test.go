@@ -78,7 +78,7 @@ func (w *worker) stop(l bus.Link) {
 }
 
 func (w *worker) client() *system.BusClient {
-	c := system.NewBusClient(w.carrier, w.addr, false)
+	c := system.NewBusClient(w.carrier, w.addr, "", false)
 	w.t.Cleanup(func() { c.Close() })
 	return c
 }

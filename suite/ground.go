@@ -21,6 +21,7 @@ type Ground struct {
 	AllowUnlimited bool // run where the limits can't be held
 	Hop            hop.Hop
 	Target         string    // host of the processes to call in place of our own: bus, gateway, spawn
+	Token          string    // file with the secret that they want, bus only; empty for none
 	Fault          string    // what is done to every connection, bus only
 	link           *hop.Link // nil on loopback
 }

@@ -245,6 +245,8 @@ func (g *Ground) checkTarget(benchmark string, p plan.Plan) error {
 	switch {
 	case g.Fault != "" && benchmark != "bus":
 		return fmt.Errorf("benchmark %s: --fault is for the benchmark bus only", benchmark)
+	case g.Token != "" && benchmark != "bus":
+		return fmt.Errorf("benchmark %s: --token-file is for the benchmark bus only", benchmark)
 	case g.Target != "" && !slices.Contains(targets(), benchmark):
 		return fmt.Errorf("benchmark %s: --target is for the benchmarks %s", benchmark, strings.Join(targets(), ", "))
 	case g.Target != "" && p.Hop != "" && p.Hop != "loopback":

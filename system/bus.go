@@ -85,7 +85,10 @@ func brokered(carrier string) bool {
 const busNode = "target"
 
 // busConfig is that of every process of the benchmark. Its heartbeats are rare: a machine that is measured is busy.
-func busConfig() bus.Config { return bus.Config{Heartbeat: 5 * time.Second} }
+func busConfig(token string) bus.Config { return bus.Config{Heartbeat: 5 * time.Second, Token: token} }
+
+// LongestToken bounds a bus' token, bytes.
+const LongestToken = bus.LongestToken
 
 // echo is the operation of the bus benchmark: the body comes back.
 func echo(dst []byte, r *bus.Request) ([]byte, error) { return append(dst, r.Body...), nil }
@@ -151,7 +154,7 @@ func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
 		return nil, fmt.Errorf("bus-worker: %w", err)
 	}
 	addr := address("tcp", l.Addr())
-	r := bus.NewResponder(handler, busConfig())
+	r := bus.NewResponder(handler, busConfig(cfg.Token))
 	if cfg.Carrier == ZMTP {
 		s, err := bus.NewZMTPServer(r, true, nil)
 		if err == nil {
@@ -170,14 +173,14 @@ func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
 
 // connectWorker starts a worker that connects to a broker.
 func connectWorker(ctx context.Context, cfg Config) (*Running, error) {
-	r := bus.NewResponder(echo, busConfig())
+	r := bus.NewResponder(echo, busConfig(cfg.Token))
 	switch cfg.Carrier {
 	case Routed:
 		return attachWorker(ctx, cfg.At, r)
 	case NATSGo:
-		return natsWorker(cfg.At)
+		return natsWorker(cfg.At, cfg.Token)
 	case NATS:
-		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(cfg.At)}, busConfig())
+		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(cfg.At)}, busConfig(cfg.Token))
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +194,7 @@ func connectWorker(ctx context.Context, cfg Config) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := bus.DialPubSub(ctx, in, out, nil, busConfig())
+	p, err := bus.DialPubSub(ctx, in, out, nil, busConfig(cfg.Token))
 	if err != nil {
 		return nil, err
 	}
@@ -205,10 +208,10 @@ func connectWorker(ctx context.Context, cfg Config) (*Running, error) {
 func attachWorker(ctx context.Context, at string, r *bus.Responder) (*Running, error) {
 	s := bus.NewServer(r, true)
 	stay, stop := context.WithCancel(context.Background())
-	attached := make(chan struct{})
+	attached, refused := make(chan struct{}), make(chan error, 1)
 	var once, wg = sync.Once{}, sync.WaitGroup{}
 	wg.Go(func() {
-		s.Stay(stay, at, nil, []bus.Name{{Name: busNode, Epoch: 1}}, func() { once.Do(func() { close(attached) }) })
+		refused <- s.Stay(stay, at, nil, []bus.Name{{Name: busNode, Epoch: 1}}, func() { once.Do(func() { close(attached) }) })
 	})
 	end := func(ctx context.Context) error {
 		err := s.Shutdown(ctx)
@@ -219,14 +222,16 @@ func attachWorker(ctx context.Context, at string, r *bus.Responder) (*Running, e
 	select {
 	case <-attached:
 		return running(at, newService(end)), nil
+	case err := <-refused:
+		return nil, errors.Join(err, end(ctx))
 	case <-ctx.Done():
 		return nil, errors.Join(fmt.Errorf("attaching to %s: %w", at, ctx.Err()), end(ctx))
 	}
 }
 
 // natsWorker answers as a program would that uses NATS' own client and nothing of ours.
-func natsWorker(at string) (*Running, error) {
-	nc, err := nats.Connect(natsURL(at))
+func natsWorker(at, token string) (*Running, error) {
+	nc, err := nats.Connect(natsURL(at), natsToken(token)...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS at %s: %w", at, err)
 	}
@@ -236,6 +241,14 @@ func natsWorker(at string) (*Running, error) {
 		return nil, err
 	}
 	return running(at, newService(func(context.Context) error { nc.Close(); return nil })), nil
+}
+
+// natsToken is the token as NATS' own client has it.
+func natsToken(token string) []nats.Option {
+	if token == "" {
+		return nil
+	}
+	return []nats.Option{nats.Token(token)}
 }
 
 // natsURL is how NATS' client writes an address.
@@ -250,7 +263,7 @@ func natsURL(at string) string {
 func startBroker(cfg Config) (*Running, error) {
 	switch cfg.Carrier {
 	case NATS, NATSGo:
-		b, err := bus.StartBroker(bus.BrokerConfig{Addr: cfg.Addr})
+		b, err := bus.StartBroker(bus.BrokerConfig{Addr: cfg.Addr, Token: cfg.Token})
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +274,7 @@ func startBroker(cfg Config) (*Running, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := bus.NewRouter(busConfig())
+		r := bus.NewRouter(busConfig(cfg.Token))
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Serve(l) })
 		return running(address("tcp", l.Addr()), newService(func(ctx context.Context) error {
@@ -273,7 +286,7 @@ func startBroker(cfg Config) (*Running, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := bus.NewProxy(nil, busConfig())
+		p, err := bus.NewProxy(nil, busConfig(cfg.Token))
 		if err == nil {
 			err = p.Serve(in, out)
 		}

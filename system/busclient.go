@@ -22,6 +22,7 @@ import (
 type BusClient struct {
 	carrier string
 	at      string        // where the worker or the broker is; empty for inproc
+	token   string        // what it shows; empty for none
 	own     bool          // a connection for each caller instead of one for all
 	more    func() caller // makes another on the connection that was made last
 	callers []caller
@@ -33,9 +34,9 @@ type BusClient struct {
 // A caller makes one round trip: it sends body and returns what came back, valid until the next.
 type caller func(ctx context.Context, body []byte) ([]byte, error)
 
-// NewBusClient makes a client; own gives each caller a connection of its own.
-func NewBusClient(carrier, at string, own bool) *BusClient {
-	return &BusClient{carrier: carrier, at: at, own: own || carrier == SocketFloor}
+// NewBusClient makes a client that shows a token, none when it is empty; own gives each caller a connection of its own.
+func NewBusClient(carrier, at, token string, own bool) *BusClient {
+	return &BusClient{carrier: carrier, at: at, token: token, own: own || carrier == SocketFloor}
 }
 
 // callTimeout bounds a stretch's calls, and with them each of its calls.
@@ -163,11 +164,11 @@ func (b *BusClient) Link(ctx context.Context) (bus.Link, error) {
 func (b *BusClient) link(ctx context.Context) (bus.Link, error) {
 	switch b.carrier {
 	case Direct, DirectMailbox, Routed:
-		return bus.DialDirect(ctx, b.at, nil, busConfig())
+		return bus.DialDirect(ctx, b.at, nil, busConfig(b.token))
 	case ZMTP:
-		return bus.DialZMTP(ctx, b.at, nil, busConfig())
+		return bus.DialZMTP(ctx, b.at, nil, busConfig(b.token))
 	case NATS:
-		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(b.at)}, busConfig())
+		n, err := bus.DialNATS(ctx, bus.NATSConfig{URL: natsURL(b.at)}, busConfig(b.token))
 		if err != nil {
 			return nil, err
 		}
@@ -178,12 +179,12 @@ func (b *BusClient) link(ctx context.Context) (bus.Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := bus.DialPubSub(ctx, in, out, nil, busConfig())
+		p, err := bus.DialPubSub(ctx, in, out, nil, busConfig(b.token))
 		if err != nil {
 			return nil, err
 		}
 		b.closing(p.Close)
-		return p.Link(ctx, busNode, busConfig())
+		return p.Link(ctx, busNode, busConfig(b.token))
 	}
 	return nil, fmt.Errorf("carrier %q: want one of %s", b.carrier, strings.Join(Carriers(), ", "))
 }
@@ -216,7 +217,7 @@ func (b *BusClient) openFloor(ctx context.Context) (func() caller, error) {
 
 // openNATSGo makes callers that use NATS' own client and nothing of ours.
 func (b *BusClient) openNATSGo() (func() caller, error) {
-	nc, err := nats.Connect(natsURL(b.at))
+	nc, err := nats.Connect(natsURL(b.at), natsToken(b.token)...)
 	if err != nil {
 		return nil, err
 	}

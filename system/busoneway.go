@@ -51,7 +51,7 @@ func (b *BusClient) publishes(ctx context.Context, q engine.Question, size strin
 		return engine.Work{}, fmt.Errorf("case %q over %s: only one-way/128B over nats-go has no replies, in a row", q.Case, b.carrier)
 	}
 	if b.publisher == nil {
-		nc, err := nats.Connect(natsURL(b.at))
+		nc, err := nats.Connect(natsURL(b.at), natsToken(b.token)...)
 		if err != nil {
 			return engine.Work{}, err
 		}

@@ -27,6 +27,7 @@ type Config struct {
 
 	Carrier string // of a bus process: one of Carriers
 	At      string // where a bus worker connects to: a router, a broker, a proxy
+	Token   string // of the bus: shown by who connects and wanted by who listens; empty for none
 
 	// PostQuantum refuses peers without the hybrid key exchange X25519MLKEM768.
 	PostQuantum bool

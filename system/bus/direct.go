@@ -27,7 +27,8 @@ type Direct struct {
 // DialDirect connects to a direct server at tcp://host:port or unix:/path and returns when it answers. With tls the
 // connection is encrypted, and the server's name is verified.
 func DialDirect(ctx context.Context, addr string, secure *tls.Config, cfg Config) (*Direct, error) {
-	nc, err := dial(ctx, addr, secure)
+	cfg = cfg.withDefaults()
+	nc, err := dial(ctx, addr, secure, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,8 @@ func newDirect(ctx context.Context, nc net.Conn, cfg Config) (*Direct, error) {
 // probes is how often a new link asks for the other end's clock.
 const probes = 4
 
-func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error) {
+// dial connects and shows the token, where there is one.
+func dial(ctx context.Context, addr string, secure *tls.Config, cfg Config) (net.Conn, error) {
 	network, where, err := splitAddr(addr)
 	if err != nil {
 		return nil, err
@@ -64,6 +66,10 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error
 		nc, err = (&net.Dialer{}).DialContext(ctx, network, where)
 	}
 	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", addr, err)
+	}
+	if err := cfg.show(ctx, nc); err != nil {
+		nc.Close()
 		return nil, fmt.Errorf("connecting to %s: %w", addr, err)
 	}
 	return nc, nil
@@ -220,6 +226,18 @@ func (s *Server) start(nc net.Conn) error {
 
 // serve answers the requests on nc until it ends. When the first one asks for it, the router takes nc and keeps it.
 func (s *Server) serve(nc net.Conn, c *serverConn) (kept bool) {
+	if err := s.responder.cfg.admit(nc); err != nil {
+		if errors.Is(err, ErrRefused) {
+			s.responder.refused.Add(1)
+		}
+		return false
+	}
+	s.mu.Lock()
+	stopping := s.stopping // it may have bounded our reading, which admit has undone
+	s.mu.Unlock()
+	if stopping {
+		return false
+	}
 	if s.attach == nil {
 		s.answerOn(nc, c)
 		return false

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -65,8 +66,8 @@ func DialNATS(ctx context.Context, nc NATSConfig, cfg Config) (*NATS, error) {
 	if nc.Credentials != "" {
 		options = append(options, nats.UserCredentials(nc.Credentials))
 	}
-	if nc.Token != "" {
-		options = append(options, nats.Token(nc.Token))
+	if token := cmp.Or(nc.Token, cfg.Token); token != "" {
+		options = append(options, nats.Token(token))
 	}
 	var err error
 	if n.nc, err = nats.Connect(nc.URL, options...); err != nil {

@@ -43,6 +43,7 @@ type Counts struct {
 	Panics     int64 // of handlers
 	Oversized  int64 // replies above the limit
 	Told       int64 // requests that want no reply, run
+	Refused    int64 // connections without the token
 	InHandlers int64 // being run now
 }
 
@@ -54,6 +55,7 @@ type Config struct {
 	Write     time.Duration // limit of one write; 10 s
 	Remember  int           // keyed requests whose answers are kept for being asked again; 65536
 	Known     int64         // bytes of answers that are kept for that; 64 MiB
+	Token     string        // shown by who connects, wanted by who listens, at most LongestToken bytes; empty: none. It travels in the clear unless the connection is encrypted
 }
 
 func (c Config) withDefaults() Config {
@@ -92,7 +94,7 @@ type Responder struct {
 
 	requests sync.Pool // of *Request
 
-	answered, failed, expired, stale, repeated, replayed, malformed, panics, oversized, told, running atomic.Int64
+	answered, failed, expired, stale, repeated, replayed, malformed, panics, oversized, told, refused, running atomic.Int64
 }
 
 // NewResponder makes a responder that hands requests to h.
@@ -109,7 +111,7 @@ func (r *Responder) Counts() Counts {
 	return Counts{
 		Answered: r.answered.Load(), Failed: r.failed.Load(), Expired: r.expired.Load(), Stale: r.stale.Load(),
 		Repeated: r.repeated.Load(), Replayed: r.replayed.Load(), Malformed: r.malformed.Load(), Panics: r.panics.Load(), Oversized: r.oversized.Load(),
-		Told: r.told.Load(), InHandlers: r.running.Load(),
+		Told: r.told.Load(), Refused: r.refused.Load(), InHandlers: r.running.Load(),
 	}
 }
 

@@ -34,7 +34,7 @@ func newWay(t testing.TB, name string, cfg bus.Config) *way {
 	w := &way{t: t, name: name, cfg: cfg, path: t.TempDir()}
 	switch name {
 	case "nats":
-		b, err := bus.StartBroker(bus.BrokerConfig{Store: filepath.Join(w.path, "js"), Max: cfg.MaxFrame})
+		b, err := bus.StartBroker(bus.BrokerConfig{Store: filepath.Join(w.path, "js"), Max: cfg.MaxFrame, Token: cfg.Token})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -239,7 +239,7 @@ func parseAttach(b []byte) (names []Name, at int64, err error) {
 // Attach connects to a router, over TLS unless secure is nil, and answers there for names until ctx ends or the connection
 // does, and returns why. ready is called when the router knows us; nil for none.
 func (s *Server) Attach(ctx context.Context, addr string, secure *tls.Config, names []Name, ready func()) error {
-	nc, err := dial(ctx, addr, secure)
+	nc, err := dial(ctx, addr, secure, s.responder.cfg)
 	if err != nil {
 		return err
 	}
@@ -285,8 +285,9 @@ func (s *Server) introduce(nc net.Conn, names []Name) error {
 	return nc.SetDeadline(time.Time{})
 }
 
-// Stay attaches and attaches again, after pauses that grow to a second, until ctx ends.
-func (s *Server) Stay(ctx context.Context, addr string, secure *tls.Config, names []Name, ready func()) {
+// Stay attaches and attaches again, after pauses that grow to a second, until ctx ends or the router refuses our token, which
+// it returns as ErrRefused.
+func (s *Server) Stay(ctx context.Context, addr string, secure *tls.Config, names []Name, ready func()) error {
 	wait := 10 * time.Millisecond
 	for ctx.Err() == nil {
 		if err := s.Attach(ctx, addr, secure, names, func() {
@@ -295,7 +296,9 @@ func (s *Server) Stay(ctx context.Context, addr string, secure *tls.Config, name
 				ready()
 			}
 		}); errors.Is(err, errStopped) {
-			return
+			return nil
+		} else if errors.Is(err, ErrRefused) {
+			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -305,6 +308,7 @@ func (s *Server) Stay(ctx context.Context, addr string, secure *tls.Config, name
 		timer.Stop()
 		wait = min(2*wait, time.Second)
 	}
+	return nil
 }
 
 // readFrame reads one frame and not a byte more.

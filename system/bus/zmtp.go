@@ -24,7 +24,7 @@ type ZMTP struct {
 
 // socket is what the bus lays down of a socket.
 func (c Config) socket(t zmtp.Type, plain *zmtp.Plain) zmtp.Config {
-	return zmtp.Config{Type: t, Plain: plain, MaxFrame: c.MaxFrame, MaxMessage: c.MaxFrame + 1024, Heartbeat: c.Heartbeat, WriteTimeout: c.Write}
+	return zmtp.Config{Type: t, Plain: c.plain(plain), MaxFrame: c.MaxFrame, MaxMessage: c.MaxFrame + 1024, Heartbeat: c.Heartbeat, WriteTimeout: c.Write}
 }
 
 // DialZMTP connects to a worker's ROUTER and returns when it answers. The link ends with its connection.
