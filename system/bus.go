@@ -223,7 +223,7 @@ func attachWorker(ctx context.Context, at string, r *bus.Responder) (*Running, e
 	case <-attached:
 		return running(at, newService(end)), nil
 	case err := <-refused:
-		return nil, errors.Join(err, end(ctx))
+		return nil, errors.Join(fmt.Errorf("bus-worker: %w", err), end(ctx))
 	case <-ctx.Done():
 		return nil, errors.Join(fmt.Errorf("attaching to %s: %w", at, ctx.Err()), end(ctx))
 	}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +36,21 @@ func DialPubSub(ctx context.Context, in, out string, plain *zmtp.Plain, cfg Conf
 	p := &PubSub{pending: newPending(cfg.InFlight), clock: newClock(), serve: make(map[string]*jobs)}
 	p.inbox = "r." + strconv.FormatUint(rand.Uint64(), 36) + "\x00"
 	var err error
-	if p.pub, err = zmtp.New(cfg.socket(zmtp.Pub, plain)); err != nil {
+	// Sockets try again for ever; a proxy that refuses us will again.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	failed := func(_ string, err error) {
+		if errors.Is(err, zmtp.ErrRefused) || errors.Is(err, zmtp.ErrProtocol) {
+			cancel(err)
+		}
+	}
+	pc := cfg.socket(zmtp.Pub, plain)
+	pc.Failed = failed
+	if p.pub, err = zmtp.New(pc); err != nil {
 		return nil, err
 	}
 	sc := cfg.socket(zmtp.Sub, plain)
+	sc.Failed = failed
 	sc.Handle = func(_ *zmtp.Peer, m zmtp.Message) { p.take(m) }
 	// A proxy that is gone takes the replies that were under way with it.
 	sc.Closed = func(_ *zmtp.Peer, err error) { p.pending.fail(err, false) }
@@ -48,6 +60,7 @@ func DialPubSub(ctx context.Context, in, out string, plain *zmtp.Plain, cfg Conf
 	}
 	err = errors.Join(p.sub.Subscribe(p.inbox), p.pub.Connect(in), p.sub.Connect(out), p.pub.Wait(ctx, 1), p.sub.Wait(ctx, 1))
 	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
 		p.Close()
 		return nil, fmt.Errorf("connecting to the proxy at %s and %s: %w", in, out, err)
 	}
