@@ -62,7 +62,7 @@ func newTarget(t *testing.T, h bus.Handler, quick bool, cfg bus.Config) *target 
 	return x
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

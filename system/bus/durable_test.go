@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -147,5 +148,105 @@ func TestAStoreThatIsGoneIsToldTheSender(t *testing.T) {
 	w.broker.Close()
 	if err := tell(); code(err) != envelope.Unreachable && code(err) != envelope.Deadline {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Fault 21, the bus' part: a store that is deleted while messages are told and handled. Whatever the sender was told is kept was
+// kept or is told again from the sender's own list: after the store has come back empty and the list was told once more, every
+// message has run, and those that had run before did not run twice.
+func TestAStoreThatWasDeletedIsFilledAgain(t *testing.T) {
+	t.Parallel()
+	const all = 60
+	dir := t.TempDir()
+	start := func(addr string) *bus.Broker {
+		b, err := bus.StartBroker(bus.BrokerConfig{Addr: addr, Store: filepath.Join(dir, "js")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	broker := start("")
+	addr := strings.TrimPrefix(broker.URL(), "nats://")
+	n, err := bus.DialNATS(within(t, 60*time.Second), bus.NATSConfig{URL: broker.URL()}, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	open := func() *bus.Durable {
+		var d *bus.Durable
+		until(t, func() bool { // the connection is made again by itself
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			var err error
+			d, err = n.NewDurable(ctx, bus.DurableConfig{})
+			return err == nil
+		})
+		return d
+	}
+	var mu sync.Mutex
+	runs := make(map[string]int)
+	r := bus.NewResponder(func(dst []byte, q *bus.Request) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		runs[string(q.Body)]++
+		return dst, nil
+	}, bus.Config{})
+	ran := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(runs)
+	}
+	tell := func(d *bus.Durable, i int) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		return d.Tell(ctx, &frame.Request{To: "target", From: "client", Op: "t", Body: fmt.Append(nil, i), Header: frame.Header{Key: frame.Key{Sender: 7, Number: uint64(i)}}})
+	}
+	d := open()
+	for i := range all / 3 { // run before
+		if err := tell(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, err := d.Consume(within(t, 60*time.Second), "target", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return ran() == all/3 })
+	stop()
+	for i := all / 3; i < 2*all/3; i++ { // kept and not run
+		if err := tell(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broker.Close()
+	if err := os.RemoveAll(filepath.Join(dir, "js")); err != nil {
+		t.Fatal(err)
+	}
+	for i := 2 * all / 3; i < all; i += 10 { // nobody is there: the sender knows
+		if err := tell(d, i); err == nil {
+			t.Errorf("message %d was kept by a store that is gone", i)
+		}
+	}
+	broker = start(addr)
+	defer broker.Close()
+	until(t, func() bool { return n.Connected() })
+	if err := tell(d, 0); err == nil {
+		t.Error("a message was kept by a store that has no streams any more")
+	}
+	d = open() // what knows its own list makes the store anew and tells all of it
+	for i := range all {
+		if err := tell(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stop, err = d.Consume(within(t, 60*time.Second), "target", r); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return ran() == all })
+	stop()
+	for body, times := range runs {
+		if times != 1 {
+			t.Errorf("message %s ran %d times", body, times)
+		}
 	}
 }

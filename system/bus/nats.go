@@ -86,6 +86,9 @@ func DialNATS(ctx context.Context, nc NATSConfig, cfg Config) (*NATS, error) {
 	return n, nil
 }
 
+// Connected reports whether the server can be reached now.
+func (n *NATS) Connected() bool { return n.nc.IsConnected() }
+
 // bounded is what the library wants where it waits: a context with a deadline.
 func bounded(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); ok {
