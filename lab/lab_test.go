@@ -418,7 +418,9 @@ func (e *engine) Run(_ context.Context, callers, n int, s *record.Shard) (time.D
 	}
 	s.Mark().Alloc(int64(3*n), int64(96*n))
 	s.CPU, s.CPUKnown, s.Checked = s.CPU+time.Duration(n)*e.base, true, s.Checked+int64(n)
-	return time.Duration((n+callers-1)/callers) * e.base * 101 / 100, nil
+	elapsed := time.Duration((n+callers-1)/callers) * e.base * 101 / 100
+	s.Active += time.Duration(callers) * elapsed
+	return elapsed, nil
 }
 
 // engines opens engines in place of the fakes.
