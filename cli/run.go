@@ -354,7 +354,7 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	defer pacer.Close()
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
-		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit,
+		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit, Carried: c.open.Carried,
 		Progress: func(p lab.Progress) {
 			status.show(p)
 			live.show(p)

@@ -116,6 +116,8 @@ type Options struct {
 	Environ  result.Environment  // read before the run
 	Hop      result.Hop          // as configured; the measured RTT is filled in from the floor
 
+	Carried func() (time.Duration, bool) // CPU time of the process that carries the hop's packets, if one does; nil for none
+
 	MemoryLimit int64 // on each contender, bytes; 0 = none
 
 	Watched func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none

@@ -127,6 +127,7 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 			d.Rows = append(d.Rows, r.row(row))
 		}
 	}
+	d.Method.Hop.CarrierCores = r.carrier
 	if rtt := r.floorRTT(); rtt != nil {
 		d.Method.Hop.MeasuredRTT = rtt
 	}
@@ -147,6 +148,11 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	if watched > 0 {
 		d.Anomalies = append(d.Anomalies, result.Anomaly{Kind: result.Noisy, Row: d.Benchmark,
 			Detail: fmt.Sprintf("the run was watched; the page's %.0f ms of CPU time are charged to the client, row by row as long as each took", watched.Seconds()*1000)})
+	}
+	if r.carrier != nil {
+		if text := carrierText(*r.carrier); text != "" {
+			d.Anomalies = append(d.Anomalies, result.Anomaly{Kind: result.HopBound, Row: d.Benchmark, Detail: text})
+		}
 	}
 	d.Judge(r.plan.Thresholds)
 	d.Verdict = check.Verdict(d)

@@ -74,6 +74,7 @@ type run struct {
 	done     int
 	total    int
 	theirs   time.Duration // CPU time of the contenders, as far as it was seen
+	carrier  *float64      // cores that carrying the hop's packets took in the busiest round; nil where nothing carries them
 }
 
 // settings lists what is measured, in order: every round of a case, phase and concurrency before the next.
@@ -144,6 +145,7 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	if len(lanes) == 0 {
 		return ctx.Err()
 	}
+	defer r.carried()()
 	if r.o.Settings.Knee != "" {
 		if err := r.knee(ctx, s, lanes, rnd); err != nil {
 			return err

@@ -233,7 +233,7 @@ func method(d *result.Document) []fact {
 	m := d.Method
 	out := []fact{
 		{"model", m.Model}, {"order", m.Order}, {"concurrency", strings.Trim(fmt.Sprint(m.Concurrency), "[]")}, {"processes", m.Processes},
-		{"hop", hopText(d) + unit(d)}, {"limits on contenders", limitsText(m.Limits)}, {"rounds", fmt.Sprint(m.Replicates)},
+		{"hop", hopText(d) + unit(d) + carrierText(m.Hop)}, {"limits on contenders", limitsText(m.Limits)}, {"rounds", fmt.Sprint(m.Replicates)},
 		{"warm-up", fmt.Sprintf("%d calls of each contender in each round", d.Plan.Warmup)}, {"timeout of a call", durationText(d.Plan.Timeout)},
 		{"plan", "sha256 " + d.Plan.SHA256},
 		{"toll", strings.TrimSpace(d.Toll.Version + " " + d.Toll.Commit + " " + d.Toll.Go)},
@@ -245,6 +245,14 @@ func method(d *result.Document) []fact {
 		out = append(out, fact{"processors", m.Processors + ": those of each process stand in its row"})
 	}
 	return out
+}
+
+// carrierText says by what a hop is made, and what carrying its packets cost.
+func carrierText(h result.Hop) string {
+	if h.CarrierCores == nil {
+		return strings.TrimSuffix(", "+h.Mechanism, ", ")
+	}
+	return fmt.Sprintf(", %s; carrying packets took %.2g cores, outside every limit and in no row", h.Mechanism, *h.CarrierCores)
 }
 
 func limitsText(l result.Limits) string {

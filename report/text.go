@@ -99,7 +99,11 @@ func hopText(d *result.Document) string {
 	case d.Method.Hop.MeasuredRTT == nil:
 		return d.Method.Hop.Kind
 	}
-	return fmt.Sprintf("%s, rtt %.0f", d.Method.Hop.Kind, *d.Method.Hop.MeasuredRTT*1000)
+	kind := d.Method.Hop.Kind
+	if c := d.Method.Hop.ConfiguredRTT; c > 0 {
+		kind = fmt.Sprintf("%s:%gms", kind, c)
+	}
+	return fmt.Sprintf("%s, rtt %.0f", kind, *d.Method.Hop.MeasuredRTT*1000)
 }
 
 func durationText(v plan.Duration) string {
@@ -362,6 +366,9 @@ func Trust(d *result.Document) []string {
 		client, wrong, ops, checked, d.Environment.Lab.ClockNS, d.Environment.Lab.RecordNS)}
 	for _, a := range d.Anomalies {
 		out = append(out, fmt.Sprintf("%s: %s: %s", a.Kind, a.Row, a.Detail))
+	}
+	if m := d.Method.Hop.Mechanism; m != "" {
+		out = append(out, "hop: "+hopText(d)+" µs"+carrierText(d.Method.Hop))
 	}
 	out = append(out, "noise: "+noiseText(d.Environment.Noise)+" · limits on contenders: "+d.Method.Limits.Mechanism)
 	return append(out, "deviations from the claimed method: "+deviationText(d.Method.Deviations))

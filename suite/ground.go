@@ -82,7 +82,11 @@ func (g *Ground) result() result.Hop {
 	if g.Fault != "" {
 		kind += ", spoiled: " + g.Fault
 	}
-	return result.Hop{Kind: kind, ConfiguredRTT: g.Hop.RTT.Seconds() * 1000}
+	out := result.Hop{Kind: kind, ConfiguredRTT: g.Hop.RTT.Seconds() * 1000}
+	if g.link != nil {
+		out.Mechanism = g.link.Mechanism()
+	}
+	return out
 }
 
 // errNoHost is why a contender can't be reached over a hop.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"toll/contender"
 	"toll/contender/owner"
@@ -108,7 +109,16 @@ func (o *Opener) Lacks(manifests []contender.Manifest) {
 	}
 }
 
-// Close lets this process run on any processor again, and removes the link to the hop's far side and the folder that the opener kept sockets and fixtures in.
+// Carried is the CPU time of the process that carries the hop's packets; false where none does.
+func (o *Opener) Carried() (time.Duration, bool) {
+	if link := o.house.ground.link; link != nil {
+		return link.Carried()
+	}
+	return 0, false
+}
+
+// Close lets this process run on any processor again, and removes the link to the hop's far side and the folder that the
+// opener kept sockets and fixtures in.
 func (o *Opener) Close() error {
 	err := errors.Join(o.house.release(), os.RemoveAll(o.house.dir))
 	if link := o.house.ground.link; link != nil {

@@ -54,8 +54,17 @@ func (h Hop) String() string {
 	return h.Kind
 }
 
-// The mechanisms of a delay.
+// The mechanisms of a link: a veth pair, with a delay the kernel's own on it, or a process that carries packets.
 const (
+	Veth  = "veth"
 	Netem = "netem"
 	TUN   = "tun"
 )
+
+// Mechanism names how a link is made.
+func (l *Link) Mechanism() string {
+	if l.Delay == "" {
+		return Veth
+	}
+	return l.Delay
+}

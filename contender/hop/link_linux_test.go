@@ -180,6 +180,9 @@ func TestADelayIsKept(t *testing.T) {
 	} else {
 		t.Logf("%s: the shortest of 40 round trips is %v", l.Delay, best)
 	}
+	if d, ok := l.Carried(); ok != (l.Mechanism() == TUN) || ok && d <= 0 {
+		t.Errorf("%s: carrying packets took %v, %v", l.Mechanism(), d, ok)
+	}
 	// Much more than a packet at a time, and all of it arrives.
 	sent := strings.Repeat("0123456789abcdef", 1<<14)
 	go io.WriteString(nc, sent)

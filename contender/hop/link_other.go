@@ -26,6 +26,9 @@ func Open(_ context.Context, h Hop, _ func() *exec.Cmd) (*Link, error) {
 // Enter never runs: there is no link without Open.
 func (*Link) Enter(*exec.Cmd) (func() error, error) { return nil, ErrUnavailable }
 
+// Carried never runs.
+func (*Link) Carried() (time.Duration, bool) { return 0, false }
+
 // Close never runs.
 func (*Link) Close() error { return nil }
 

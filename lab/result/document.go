@@ -65,7 +65,9 @@ type Method struct {
 type Hop struct {
 	Kind          string   `json:"kind"` // loopback | netns | remote | none
 	ConfiguredRTT float64  `json:"configured_rtt_ms"`
-	MeasuredRTT   *float64 `json:"measured_rtt_ms"` // p50 of the raw tcp floor in this run
+	MeasuredRTT   *float64 `json:"measured_rtt_ms"`         // p50 of the raw tcp floor in this run
+	Mechanism     string   `json:"mechanism,omitempty"`     // of a netns: veth | netem | tun
+	CarrierCores  *float64 `json:"carrier_cores,omitempty"` // of tun: cores' worth of CPU time that the process which carries packets used in the busiest round; in nobody's row, under nobody's limits
 }
 
 // RemoteHost is the kind of hop to the processes of a target, which are not started anew for each round.
@@ -362,7 +364,7 @@ type Gap struct {
 
 // An Anomaly is something about the run that a reader should know and that no single row owns.
 type Anomaly struct {
-	Kind   string `json:"kind"` // drift | carry-over | outlier | unsteady | leak | noise | partial
+	Kind   string `json:"kind"` // drift | carry-over | outlier | unsteady | leak | noise | hop-bound | partial
 	Row    string `json:"row"`
 	Detail string `json:"detail"`
 }

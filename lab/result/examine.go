@@ -15,6 +15,7 @@ const (
 	Outlier   = "outlier"
 	Unstable  = "unstable"
 	Noisy     = "noise"
+	HopBound  = "hop-bound"
 )
 
 // Examine notes what is odd about the run as a whole: drift of a baseline, results that depend on a contender's place in
