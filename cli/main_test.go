@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"toll/cli"
+	"toll/contender/limits"
 )
 
 // TestMain makes the test binary toll itself: contenders of ours are started by the path of the running program.
@@ -44,8 +45,21 @@ func TestScripts(t *testing.T) {
 			"only":      only,
 			"norunning": noRunning,
 		},
+		Condition:           condition,
 		RequireExplicitExec: true,
 	})
+}
+
+// condition knows [limits]: this machine can hold a process tree to a memory limit.
+func condition(cond string) (bool, error) {
+	if cond != "limits" {
+		return false, fmt.Errorf("condition %s is not known", cond)
+	}
+	g, err := limits.Open(limits.Limits{Memory: 64 << 20})
+	if err != nil {
+		return false, nil
+	}
+	return true, g.Close()
 }
 
 // exits runs a command and wants an exit code: exits CODE COMMAND ARG...
@@ -94,6 +108,11 @@ func misbehave() {
 		panic(err)
 	}
 	how := os.Args[1]
+	var hoard [][]byte
+	if how == "greedy" {
+		eat(&hoard, 512<<20)
+	}
+	var seen atomic.Int64
 	fmt.Printf("{\"ready\":\"http://%s\",\"version\":\"1\"}\n", l.Addr())
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
@@ -113,6 +132,23 @@ func misbehave() {
 			reply = reply[:10]
 		case "status":
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case "sometimes":
+			if seen.Add(1)%10 == 0 {
+				reply = strings.Replace(reply, in.Note, in.Note[1:], 1)
+			}
+		case "dies":
+			if seen.Add(1) > 50 {
+				fmt.Fprintln(os.Stderr, "out of luck")
+				os.Exit(7)
+			}
+		case "hangs":
+			if seen.Add(1) > 50 {
+				<-r.Context().Done()
+			}
+		case "hungry":
+			if seen.Add(1) > 50 {
+				eat(&hoard, 512<<20)
+			}
 		case "short_body":
 			w.Header().Set("Content-Length", fmt.Sprint(len(reply)+5))
 		}
@@ -120,6 +156,17 @@ func misbehave() {
 	}))
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		fmt.Println(`{"heap":1}`)
+	}
+}
+
+// eat takes so many bytes, and touches each page of them.
+func eat(hoard *[][]byte, n int) {
+	for range n >> 20 {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		*hoard = append(*hoard, b)
 	}
 }
 

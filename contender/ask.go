@@ -57,7 +57,7 @@ func (p *Process) exchange(ctx context.Context, question []byte, accept func([]b
 	case <-p.done: // where something else holds its stdout open
 		p.drain(ctx)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: no answer: %w", p.spec.Name, ctx.Err())
+		return nil, fmt.Errorf("%s: no answer: %w%s", p.spec.Name, ctx.Err(), p.out.instead())
 	}
 	select {
 	case l := <-p.out.got: // its last line

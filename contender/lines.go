@@ -20,6 +20,7 @@ type lines struct {
 	mu     sync.Mutex
 	accept func([]byte) bool // guarded by mu; nil while nobody waits
 	got    chan line         // holds the one that was accepted
+	passed []byte            // guarded by mu; the beginning of the last line that was waited for and not taken
 }
 
 type line struct {
@@ -59,11 +60,25 @@ func (l *lines) deliver(n line) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.accept != nil && l.accept(n.text) {
+	switch {
+	case l.accept == nil:
+	case l.accept(n.text):
 		l.accept = nil
 		n.text = append([]byte(nil), n.text...)
 		l.got <- n
+	default:
+		l.passed = append(l.passed[:0], n.text[:min(len(n.text), maxQuote+1)]...)
 	}
+}
+
+// instead quotes what came while a line was waited for that did not, ready to stand behind a sentence.
+func (l *lines) instead() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.passed) == 0 {
+		return ""
+	}
+	return "; on stdout instead: " + quote(l.passed)
 }
 
 // expect makes the next line that accept takes come through got. It is for one waiter at a time, who calls forget when
@@ -71,7 +86,7 @@ func (l *lines) deliver(n line) {
 func (l *lines) expect(accept func([]byte) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accept = accept
+	l.accept, l.passed = accept, l.passed[:0]
 }
 
 func (l *lines) forget() {

@@ -3,7 +3,10 @@ package lab
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"toll/lab/check"
@@ -95,9 +98,24 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	}
 	row.rounds = append(row.rounds, round)
 	row.shard.Merge(got.Shard)
-	if got.Dead != nil {
+	switch {
+	case got.Dead != nil:
 		r.fail(s, label(l.entry), fmt.Sprintf("in round %d: %v", s.Round, got.Dead))
+	case round.OK == 0 && round.Ops > 0 && l.crowd == nil:
+		// Calls are what a load is about, right or wrong; a comparison has nothing to compare where none is right.
+		r.fail(s, label(l.entry), fmt.Sprintf("in round %d: not one of its %d replies was right: %s", s.Round, round.Ops, kinds(round.Failed)))
 	}
+}
+
+// kinds lists failures, the most frequent first.
+func kinds(failed map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(failed), func(a, b string) int {
+		return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b))
+	})
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%s %d", n, failed[n])
+	}
+	return strings.Join(names, ", ")
 }
 
 // document reduces what the rounds kept.

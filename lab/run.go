@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -315,10 +316,33 @@ func (r *run) stop(ctx context.Context, s Setting, set Set) {
 	}
 	wg.Wait()
 	for i, err := range errs {
-		if err != nil {
+		if err != nil && !r.explained(s, label(set.Entries[i]), err) {
 			r.fail(s, label(set.Entries[i]), err.Error())
 		}
 	}
+}
+
+// explained puts the end of a contender that was given up in its reason's place: calls without a reply say less than the exit
+// status and the last words of the process that owed them.
+func (r *run) explained(s Setting, contender string, err error) bool {
+	if !errors.Is(err, io.EOF) || !slices.Contains(r.dead[settingKey(s)], contender) {
+		return false
+	}
+	row := gapRow(s, contender)
+	for i := len(r.gaps) - 1; i >= 0; i-- {
+		if g := &r.gaps[i]; g.Row == row {
+			reason := g.Reason
+			when, _, _ := strings.Cut(reason, ": ")
+			g.Reason = when + ": " + err.Error()
+			for j := range r.failures {
+				if f := &r.failures[j]; f.Contender == contender && f.Reason == reason {
+					f.Reason = g.Reason
+				}
+			}
+			return true
+		}
+	}
+	return false
 }
 
 func (r *run) usage(s Setting, l *lane) (Usage, bool) {
@@ -366,7 +390,12 @@ func (r *run) fail(s Setting, contender, reason string) {
 	if !slices.Contains(r.failures, f) {
 		r.failures = append(r.failures, f)
 	}
-	r.gap(strings.Join(strings.Fields(s.Case+" "+s.Phase+" "+contender), " "), reason)
+	r.gap(gapRow(s, contender), reason)
+}
+
+// gapRow is how the gap of a whole row names it.
+func gapRow(s Setting, contender string) string {
+	return strings.Join(strings.Fields(s.Case+" "+s.Phase+" "+contender), " ")
 }
 
 func (r *run) failureText() string {
