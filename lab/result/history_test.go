@@ -100,3 +100,36 @@ func TestATrendFlagsALevelThatStaysAndNoSpike(t *testing.T) {
 		t.Errorf("of 50: %d steps of 15 %% flagged at their third run, %d single spikes", steps, spikes)
 	}
 }
+
+// A gate's history must notice a step of 15 % that stays at its third run at the latest, and no single spike, neither as the newest
+// run nor later, also when it comes from the file that runs append to.
+func TestTheHistoryFileFlagsAStepAndNoSpike(t *testing.T) {
+	t.Parallel()
+	changes := func(seed uint64, more ...float64) int {
+		file := filepath.Join(t.TempDir(), result.HistoryName)
+		for _, r := range seriesOf(seed, 20, more...) {
+			if err := result.AppendHistory(file, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		all, bad, err := result.ReadHistory(f)
+		if err != nil || bad != 0 || len(all) != 20+len(more) {
+			t.Fatalf("%d records, %d bad, %v", len(all), bad, err)
+		}
+		return len(result.Trends(all)[1].Changes)
+	}
+	flagged, newest, past := 0, 0, 0
+	for seed := range uint64(20) {
+		flagged += min(changes(seed, 1.15, 1.15, 1.15), 1)
+		newest += changes(seed, 1.5)
+		past += changes(seed, 1.5, 1, 1, 1)
+	}
+	if flagged < 19 || newest > 1 || past > 1 {
+		t.Errorf("of 20: %d steps flagged, %d spikes as the newest run, %d spikes before it", flagged, newest, past)
+	}
+}
