@@ -66,11 +66,22 @@ func (g *Group) commit(o CommitOptions, why purpose) (*Staged, error) {
 	}
 	if g.config.Public {
 		st.Message = d.a.protectPublic(g.s, g.epoch)
-	} else if st.Message, err = g.bench.sealPrivate(nil, g.s, g.epoch.ratchets, g.epoch.secrets.senderData, &d.a); err != nil {
+	} else if st.Message, err = g.sealHandshake(&d.a); err != nil {
+		return nil, err
+	}
+	if err := g.stages(st); err != nil {
 		return nil, err
 	}
 	g.staged = st
 	return st, nil
+}
+
+// sealHandshake encrypts a handshake message of ours.
+func (g *Group) sealHandshake(a *authenticated) ([]byte, error) {
+	if err := g.reserve(a.content.kind); err != nil {
+		return nil, err
+	}
+	return g.bench.sealPrivate(nil, g.s, g.epoch.ratchets, g.epoch.secrets.senderData, a)
 }
 
 // A draft is a commit that is being made, by a member or by one who joins with it.
@@ -222,6 +233,16 @@ func (g *Group) Accept(st *Staged) error {
 	if st.base != g.epoch || g.removed || st.next == nil && !st.Expels {
 		return refuse(ErrStale, "it follows epoch %d and may be discarded, we are in epoch %d", st.base.context.epoch, g.Epoch())
 	}
+	if err := g.accepts(st); err != nil {
+		return err
+	}
+	if err := g.accept(st); err != nil {
+		return err
+	}
+	return g.settled()
+}
+
+func (g *Group) accept(st *Staged) error {
 	old := g.epoch
 	g.proposals, g.updates, g.staged = nil, nil, nil
 	if st.Expels {
@@ -256,6 +277,9 @@ func (g *Group) forget() {
 func (g *Group) Discard(st *Staged) {
 	if g.staged == st {
 		g.staged = nil
+		if g.journal != nil {
+			g.journal.unwritten = append(g.journal.unwritten, []byte{deltaDiscard})
+		}
 	}
 	if st.next != nil && st.next != g.epoch {
 		st.next.secrets, st.next.keys, st.next.ratchets = secrets{}, nil, nil

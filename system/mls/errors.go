@@ -48,6 +48,7 @@ var (
 	ErrConfirmation = errors.New("confirmation tag does not match") // §8.1; wrapped by ErrMAC
 	ErrMembership   = errors.New("membership tag does not match")   // §6.2; wrapped by ErrMAC
 	ErrState        = errors.New("stored state cannot be used")     // Load
+	ErrStore        = errors.New("store failed")                    // nothing was sent or accepted
 )
 
 // A refusal joins what something was refused for with where and why.

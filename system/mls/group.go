@@ -42,8 +42,9 @@ type Group struct {
 	updates   []ownUpdate
 	resumed   map[uint64][]byte // resumption PSKs by epoch
 	bench     workbench
-	ring      keyring // of members' signature keys
-	staged    *Staged // our own commit that is on its way
+	ring      keyring  // of members' signature keys
+	staged    *Staged  // our own commit that is on its way
+	journal   *journal // nil when the group is kept nowhere
 	removed   bool
 	reinit    *ReInit // what follows, once a commit with it was accepted
 }

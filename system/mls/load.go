@@ -45,11 +45,9 @@ func (l *loader) group() *Group {
 	if l.optional() {
 		g.reinit = readReInit(l.reader)
 	}
-	g.epoch = l.epoch()
-	g.past = readList(l.reader, func(r *reader) past { return l.over(r).past() })
-	g.proposals = readList(l.reader, func(r *reader) proposed {
-		return proposed{Proposal: readProposal(r), sender: readSender(r), ref: r.vector()}
-	})
+	g.epoch = l.epoch(nil)
+	g.past = readList(l.reader, func(r *reader) past { return l.over(r).past(g.epoch.tree) })
+	g.proposals = readList(l.reader, readProposed)
 	for _, key := range readList(l.reader, (*reader).vector) {
 		k, err := l.s.privateKey(key)
 		if err != nil {
@@ -72,16 +70,24 @@ func (l *loader) group() *Group {
 
 func (l *loader) over(r *reader) *loader { return &loader{reader: r, s: l.s, w: l.w} }
 
-func (l *loader) tree() *tree {
+// tree reads a tree, whole or by what it has that base has not.
+func (l *loader) tree(base *tree) *tree {
+	if l.optional() {
+		if base == nil {
+			l.fail("a tree's difference from none")
+			return treeOf(l.s, make([]node, 1))
+		}
+		return l.treeSince(base)
+	}
 	// A tree on the wire has its own length, which is read again as a whole.
 	nodes := readTreeNodes(l.reader)
 	return treeOf(l.s, nodes)
 }
 
-func (l *loader) epoch() *epoch {
+func (l *loader) epoch(base *tree) *epoch {
 	e := &epoch{context: readGroupContext(l.reader), keys: make(privateKeys)}
 	e.encoded = e.context.append(nil)
-	e.tree, e.self = l.tree(), l.u32()
+	e.tree, e.self = l.tree(base), l.u32()
 	sub := l.list()
 	for sub.more() {
 		x, raw := sub.u32(), sub.vector()
@@ -106,9 +112,9 @@ func (l *loader) epoch() *epoch {
 	return e
 }
 
-func (l *loader) past() past {
+func (l *loader) past(base *tree) past {
 	p := past{number: l.u64(), authenticator: l.vector(), encoded: l.vector()}
-	p.tree, p.self, p.senderData = l.tree(), l.u32(), l.vector()
+	p.tree, p.self, p.senderData = l.tree(base), l.u32(), l.vector()
 	p.ratchets = l.ratchets(p.tree.width())
 	return p
 }
@@ -121,7 +127,7 @@ func (l *loader) staged(base *epoch) *Staged {
 	if l.optional() {
 		st.ReInit = readReInit(l.reader)
 	}
-	st.next = l.epoch()
+	st.next = l.epoch(base.tree)
 	return st
 }
 

@@ -35,6 +35,9 @@ func (g *Group) Seal(dst, data, plaintext []byte) ([]byte, error) {
 	if err := g.bench.sign(g.s, g.config.Identity.signer, a, g.epoch.encoded); err != nil {
 		return nil, err
 	}
+	if err := g.reserve(ContentApplication); err != nil {
+		return nil, err
+	}
 	return g.bench.sealPrivate(dst, g.s, g.epoch.ratchets, g.epoch.secrets.senderData, a)
 }
 
@@ -118,14 +121,18 @@ func (g *Group) openPrivate(data []byte, m *privateMessage) (Event, error) {
 	}
 	if m.kind == ContentApplication {
 		ratchets.consume(&c)
+		if err := g.consumed(m.epoch, &c); err != nil {
+			return Event{}, err
+		}
 		return Event{Kind: m.kind, Sender: a.content.sender, Epoch: m.epoch, Data: bytes.Clone(m.data), Application: a.content.application}, nil
 	}
 	a.content = a.content.owned()
 	event, err := g.handshake(&a)
-	if err == nil {
-		ratchets.consume(&c)
+	if err != nil {
+		return Event{}, err
 	}
-	return event, err
+	ratchets.consume(&c)
+	return event, g.consumed(m.epoch, &c)
 }
 
 // owned copies what of a private message's content is a stretch of the message itself.

@@ -23,7 +23,7 @@ func (g *Group) keep(p proposed) error {
 		return refuse(ErrProposals, "more than %d in one epoch", maxProposals)
 	}
 	g.proposals = append(g.proposals, p)
-	return nil
+	return g.kept(&p)
 }
 
 // Propose signs a proposal, keeps it and returns it as an MLSMessage to be sent. For an Update, use ProposeUpdate.
@@ -51,13 +51,21 @@ func (g *Group) Propose(p Proposal, data []byte) ([]byte, error) {
 	}
 	own.ref = a.ref(g.s)
 	if wire == wirePublic {
-		return a.protectPublic(g.s, g.epoch), g.keep(own)
+		return g.keepOwn(a.protectPublic(g.s, g.epoch), own)
 	}
-	out, err := g.bench.sealPrivate(nil, g.s, g.epoch.ratchets, g.epoch.secrets.senderData, a)
+	out, err := g.sealHandshake(a)
 	if err != nil {
 		return nil, err
 	}
-	return out, g.keep(own)
+	return g.keepOwn(out, own)
+}
+
+// keepOwn keeps a proposal of ours and returns its message, once it may leave.
+func (g *Group) keepOwn(message []byte, own proposed) ([]byte, error) {
+	if err := g.keep(own); err != nil {
+		return nil, err
+	}
+	return message, g.Flush()
 }
 
 // ProposeUpdate proposes a fresh leaf node for ourselves (§12.1.2). Its private key waits until somebody commits it.
@@ -72,6 +80,9 @@ func (g *Group) ProposeUpdate(data []byte) ([]byte, error) {
 	l := g.config.leaf()
 	l.Source, l.EncryptionKey = FromUpdate, key.public
 	if err := l.sign(g.s, g.config.Identity.signer, g.epoch.context.groupID, g.epoch.self); err != nil {
+		return nil, err
+	}
+	if err := g.journal.later(appendVector([]byte{deltaUpdate}, key.Bytes())); err != nil {
 		return nil, err
 	}
 	out, err := g.Propose(Proposal{Type: ProposeUpdate, Update: l}, data)

@@ -10,7 +10,7 @@ import (
 // forward secrecy is as good as the deletion of old snapshots.
 
 // storeMagic begins a stored state; its last byte is the format's version.
-const storeMagic = "toll mls\x01"
+const storeMagic = "toll mls\x02"
 
 // Snapshot encodes the group's state, with a commit of ours that is staged and the proposals received in this epoch.
 //
@@ -21,21 +21,26 @@ func (g *Group) Snapshot(reserve uint32) ([]byte, error) {
 	if reserve > g.config.window().Ahead {
 		return nil, refuse(ErrArgument, "%d generations reserved, more than the window of %d that others follow", reserve, g.config.window().Ahead)
 	}
+	return g.snapshot([2]uint32{reserve, reserve}), nil
+}
+
+// snapshot is Snapshot with so many generations reserved of each of our ratchets.
+func (g *Group) snapshot(reserve [2]uint32) []byte {
 	dst := appendU16(append(make([]byte, 0, 8192), storeMagic...), uint16(g.s.id))
 	dst = appendOptional(dst, g.removed)
 	dst = appendOptional(dst, g.reinit != nil)
 	if g.reinit != nil {
 		dst = g.reinit.append(dst)
 	}
-	dst = g.epoch.appendState(dst, reserve)
+	dst = g.epoch.appendState(dst, nil, reserve)
 	start := len(dst)
 	for i := range g.past {
-		dst = g.past[i].append(dst)
+		dst = g.past[i].append(dst, g.epoch.tree)
 	}
 	dst = closeVector(dst, start)
 	start = len(dst)
 	for _, p := range g.proposals {
-		dst = appendVector(p.sender.append(p.Proposal.append(dst)), p.ref)
+		dst = p.append(dst)
 	}
 	dst = closeVector(dst, start)
 	start = len(dst)
@@ -52,12 +57,21 @@ func (g *Group) Snapshot(reserve uint32) ([]byte, error) {
 	if g.staged != nil {
 		dst = g.staged.append(dst)
 	}
-	return dst, nil
+	return dst
 }
 
-func (e *epoch) appendState(dst []byte, reserve uint32) []byte {
+func (p *proposed) append(dst []byte) []byte {
+	return appendVector(p.sender.append(p.Proposal.append(dst)), p.ref)
+}
+
+func readProposed(r *reader) proposed {
+	return proposed{Proposal: readProposal(r), sender: readSender(r), ref: r.vector()}
+}
+
+// appendState encodes an epoch; its tree by what it has that base has not, or the whole of it when base is nil.
+func (e *epoch) appendState(dst []byte, base *tree, reserve [2]uint32) []byte {
 	dst = e.context.append(dst)
-	dst = appendU32(e.tree.append(dst), e.self)
+	dst = appendU32(e.tree.appendSince(dst, base), e.self)
 	start := len(dst)
 	for _, x := range slices.Sorted(maps.Keys(e.keys)) {
 		dst = appendVector(appendU32(dst, x), e.keys[x].Bytes())
@@ -79,10 +93,10 @@ func (x *secrets) list() []*[]byte {
 	return []*[]byte{&x.senderData, &x.exporter, &x.external, &x.confirm, &x.membership, &x.resumption, &x.authenticator, &x.init}
 }
 
-func (p *past) append(dst []byte) []byte {
+func (p *past) append(dst []byte, base *tree) []byte {
 	dst = appendVector(appendVector(appendU64(dst, p.number), p.authenticator), p.encoded)
-	dst = appendU32(p.tree.append(dst), p.self)
-	return p.ratchets.append(appendVector(dst, p.senderData), p.self, 0)
+	dst = appendU32(p.tree.appendSince(dst, base), p.self)
+	return p.ratchets.append(appendVector(dst, p.senderData), p.self, [2]uint32{})
 }
 
 func (st *Staged) append(dst []byte) []byte {
@@ -97,13 +111,13 @@ func (st *Staged) append(dst []byte) []byte {
 	if st.ReInit != nil {
 		dst = st.ReInit.append(dst)
 	}
-	return st.next.appendState(dst, 0)
+	return st.next.appendState(dst, st.base.tree, [2]uint32{})
 }
 
-func (t *secretTree) append(dst []byte, self, reserve uint32) []byte {
+func (t *secretTree) append(dst []byte, self uint32, reserve [2]uint32) []byte {
 	dst = appendU32(dst, t.width)
 	nodes, ratchets := t.nodes, t.ratchets
-	if reserve > 0 {
+	if reserve != [2]uint32{} {
 		// Our own leaf's ratchets must be there to be moved on: derive them on a copy.
 		ahead := &secretTree{s: t.s, width: t.width, window: t.window, nodes: make(map[uint32][]byte), ratchets: maps.Clone(t.ratchets)}
 		for x, secret := range t.nodes {
@@ -127,8 +141,8 @@ func (t *secretTree) append(dst []byte, self, reserve uint32) []byte {
 	return closeVector(dst, start)
 }
 
-// reserve moves a leaf's ratchets on.
-func (t *secretTree) reserve(leaf, n uint32) {
+// reserve moves a leaf's ratchets on, by so many generations each.
+func (t *secretTree) reserve(leaf uint32, n [2]uint32) {
 	pair, fresh, top, err := t.ratchetsOf(leaf)
 	if err != nil {
 		return // a damaged state, in which nothing can be sent either
@@ -137,7 +151,7 @@ func (t *secretTree) reserve(leaf, n uint32) {
 	moved := new([2]ratchet)
 	for i := range pair {
 		moved[i] = ratchet{secret: bytes.Clone(pair[i].secret), next: pair[i].next, spent: pair[i].spent}
-		for k := uint32(0); k < n && !moved[i].spent; k++ {
+		for k := uint32(0); k < n[i] && !moved[i].spent; k++ {
 			t.advance(&moved[i])
 		}
 	}
