@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,8 +19,13 @@ import (
 // groupProcs is GOMAXPROCS of our engines: a group has one writer, so each is measured on one core. One contender has two.
 const groupProcs = "1"
 
-// groupPhase is the only one there is: an engine in memory, without a store and without a transport's envelope.
-const groupPhase = "engine"
+// The phases are layers that are never mixed: an engine in memory; with every group in a store on a disk; with every
+// message in an envelope.
+const (
+	groupPhase         = "engine"
+	groupStorePhase    = "engine+store"
+	groupEnvelopePhase = "engine+envelope"
+)
 
 type groupBench struct{ *house }
 
@@ -51,14 +57,19 @@ const groupSDK = "toll's RFC 9420 engine; validates everything; commits with an 
 
 // Open starts a process for each engine. It is asked for one case in its life, so that none inherits what another left.
 func (g groupBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
-	if s.Phase != groupPhase || s.Concurrency != 1 {
-		return lab.Set{}, fmt.Errorf("phase %q with %d callers is none of the benchmark group; it has phase %s with one, because a group has one writer", s.Phase, s.Concurrency, groupPhase)
+	if s.Phase != groupPhase && s.Phase != groupStorePhase && s.Phase != groupEnvelopePhase || s.Concurrency != 1 {
+		return lab.Set{}, fmt.Errorf("phase %q with %d callers is none of the benchmark group; it has phases %s, %s and %s with one, because a group has one writer",
+			s.Phase, s.Concurrency, groupPhase, groupStorePhase, groupEnvelopePhase)
 	}
 	var seats []seat
 	var lacks []result.Gap
 	for _, name := range g.plan.Contenders {
 		if name == "toll-voi" && !system.VoiCurves() {
 			lacks = append(lacks, gap(s, name, "this binary has no curve25519-voi; build it with the tag voi"))
+			continue
+		}
+		if s.Phase != groupPhase && groupContenders()[name].serve == "group-floor" {
+			lacks = append(lacks, gap(s, name, "it is the cryptography alone: see phase engine"))
 			continue
 		}
 		seat, err := g.seat(s, name)
@@ -86,7 +97,18 @@ func (g groupBench) seat(s lab.Setting, name string) (seat, error) {
 	}
 	out := seat{contender: result.Contender{Name: name, Language: "go", SDK: o.sdk}, role: o.role, engine: groupEngine(s, nil)}
 	if o.seam != "" {
-		out.engine = groupEngine(s, map[string]string{"seam": o.seam})
+		input := map[string]string{"seam": o.seam}
+		if o.serve == "group" {
+			input["layer"] = s.Phase
+		}
+		if s.Phase == groupStorePhase {
+			dir, err := os.MkdirTemp(g.dir, name+"-")
+			if err != nil {
+				return seat{}, err
+			}
+			input["dir"] = dir
+		}
+		out.engine = groupEngine(s, input)
 	}
 	out.spec = func() (contender.Spec, error) {
 		spec, err := contender.Self("serve", o.serve)
@@ -135,6 +157,8 @@ func (g groupBench) visitors(s lab.Setting) (seats []seat, gaps []result.Gap) {
 		switch {
 		case m.Driver != engineDriver:
 			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
+		case s.Phase != groupPhase:
+			gaps = append(gaps, gap(s, m.Name, "its adapter has the engine alone: see phase engine"))
 		case !slices.Contains(foreignCases(), s.Case):
 			gaps = append(gaps, gap(s, m.Name, "its adapter has no such case"))
 		case m.Name == openMLSWasm && !slices.Contains(wasmCases(), s.Case):

@@ -66,7 +66,9 @@ func parseGroupCase(name string) (groupCase, error) {
 
 // A groupInput is what a contender of the benchmark says beside the case.
 type groupInput struct {
-	Seam string `json:"seam"` // standard, fast or voi; empty for the engine's default
+	Seam  string `json:"seam"`  // standard, fast or voi; empty for the engine's default
+	Layer string `json:"layer"` // engine, engine+store or engine+envelope; empty for engine
+	Dir   string `json:"dir"`   // where layer engine+store keeps its groups
 
 	seam mls.Seam
 }
@@ -112,7 +114,11 @@ func group(_ context.Context, q engine.Question) (engine.Work, error) {
 	if err != nil {
 		return engine.Work{}, err
 	}
-	b := &groupBench{groupCase: c, seam: input.seam, calls: q.Calls}
+	layer, err := openLayer(input.Layer, input.Dir)
+	if err != nil {
+		return engine.Work{}, err
+	}
+	b := &groupBench{groupCase: c, seam: input.seam, layer: layer, calls: q.Calls}
 	work := engine.Work{Collected: true, Check: b.check}
 	switch c.op {
 	case "create_group":
@@ -129,9 +135,10 @@ func group(_ context.Context, q engine.Question) (engine.Work, error) {
 		work.Call, err = b.ingestCommit()
 	}
 	if err != nil {
-		return engine.Work{}, fmt.Errorf("case %s: %w", q.Case, err)
+		return engine.Work{}, errors.Join(fmt.Errorf("case %s: %w", q.Case, err), layer.close())
 	}
-	work.Close = quietHeap()
+	loud := quietHeap()
+	work.Close = func() error { return errors.Join(loud(), layer.close()) }
 	return work, nil
 }
 
@@ -161,6 +168,7 @@ type groupCall = func(context.Context, int, int, *engine.Parts) error
 type groupBench struct {
 	groupCase
 	seam   mls.Seam
+	layer  *groupLayer
 	calls  int
 	verify func(i int) error // looks into call i's result
 }
@@ -220,11 +228,18 @@ func (b *groupBench) create() (groupCall, error) {
 	}
 	welcomes, authenticators := make([][]byte, b.calls), make([][]byte, b.calls)
 	b.verify = func(i int) error {
-		return joins(invited[i%len(invited)], welcomes[i], authenticators[i])
+		welcome, err := b.layer.unpack(welcomes[i])
+		if err != nil {
+			return err
+		}
+		return joins(invited[i%len(invited)], welcome, authenticators[i])
 	}
 	return func(_ context.Context, _, i int, _ *engine.Parts) error {
 		g, err := mls.Create(founder.config, nil)
 		if err != nil {
+			return err
+		}
+		if err := b.layer.keep(g); err != nil {
 			return err
 		}
 		adds := make([]mls.Proposal, len(packages))
@@ -242,8 +257,9 @@ func (b *groupBench) create() (groupCall, error) {
 		if err := g.Accept(st); err != nil {
 			return err
 		}
-		welcomes[i], authenticators[i] = st.Welcome, g.EpochAuthenticator()
-		return nil
+		authenticators[i] = g.EpochAuthenticator()
+		welcomes[i], err = b.layer.pack(st.Welcome)
+		return err
 	}, nil
 }
 
@@ -349,9 +365,16 @@ func (b *groupBench) commit() (groupCall, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.layer.keep(founder); err != nil {
+		return nil, err
+	}
 	commits, authenticators := make([][]byte, b.calls), make([][]byte, b.calls)
 	b.verify = func(i int) error {
-		if err := follows(joiner, commits[i]); err != nil {
+		commit, err := b.layer.unpack(commits[i])
+		if err != nil {
+			return err
+		}
+		if err := follows(joiner, commit); err != nil {
 			return err
 		}
 		return sameEpoch(joiner, authenticators[i])
@@ -364,8 +387,9 @@ func (b *groupBench) commit() (groupCall, error) {
 		if err := founder.Accept(st); err != nil {
 			return err
 		}
-		commits[i], authenticators[i] = st.Message, founder.EpochAuthenticator()
-		return nil
+		authenticators[i] = founder.EpochAuthenticator()
+		commits[i], err = b.layer.pack(st.Message)
+		return err
 	}, nil
 }
 
@@ -378,9 +402,19 @@ func (b *groupBench) join() (groupCall, error) {
 	joined := make([]*mls.Group, b.calls)
 	want := founder.EpochAuthenticator()
 	b.verify = func(i int) error { return sameEpoch(joined[i], want) }
-	return func(_ context.Context, _, i int, _ *engine.Parts) (err error) {
-		joined[i], err = mls.Join(last.config, welcome, last.bundle, mls.JoinOptions{})
-		return err
+	packed, err := b.layer.pack(welcome)
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		welcome, err := b.layer.unpack(packed)
+		if err != nil {
+			return err
+		}
+		if joined[i], err = mls.Join(last.config, welcome, last.bundle, mls.JoinOptions{}); err != nil {
+			return err
+		}
+		return b.layer.keep(joined[i])
 	}, nil
 }
 
@@ -397,15 +431,27 @@ func (b *groupBench) send() (groupCall, error) {
 			return nil, err
 		}
 	}
+	if err := b.layer.keep(senders...); err != nil {
+		return nil, err
+	}
 	if !b.first {
 		if _, err := senders[0].Seal(nil, nil, []byte(groupText)); err != nil {
 			return nil, err
 		}
 	}
 	sent := make([][]byte, b.calls)
-	b.verify = func(i int) error { return reads(receivers[i%n], sent[i]) }
-	return func(_ context.Context, _, i int, _ *engine.Parts) (err error) {
-		sent[i], err = senders[i%n].Seal(nil, nil, []byte(groupText))
+	b.verify = func(i int) error {
+		message, err := b.layer.unpack(sent[i])
+		if err != nil {
+			return err
+		}
+		return reads(receivers[i%n], message)
+	}
+	return func(_ context.Context, _, i int, _ *engine.Parts) error {
+		message, err := senders[i%n].Seal(nil, nil, []byte(groupText))
+		if err == nil {
+			sent[i], err = b.layer.pack(message)
+		}
 		return err
 	}, nil
 }
@@ -432,8 +478,15 @@ func (b *groupBench) ingest() (groupCall, error) {
 	if err := reads(receiver, opening); err != nil {
 		return nil, err
 	}
+	if err := b.layer.keep(receiver); err != nil {
+		return nil, err
+	}
 	for i := range messages {
-		if messages[i], err = sender.Seal(nil, nil, []byte(groupText)); err != nil {
+		message, err := sender.Seal(nil, nil, []byte(groupText))
+		if err == nil {
+			messages[i], err = b.layer.pack(message)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -444,7 +497,11 @@ func (b *groupBench) ingest() (groupCall, error) {
 		return nil
 	}
 	return func(_ context.Context, _, i int, _ *engine.Parts) error {
-		event, err := receiver.Open(messages[i])
+		message, err := b.layer.unpack(messages[i])
+		if err != nil {
+			return err
+		}
+		event, err := receiver.Open(message)
 		texts[i] = event.Application
 		return err
 	}, nil
@@ -466,7 +523,13 @@ func (b *groupBench) ingestCommit() (groupCall, error) {
 		if err := founder.Accept(st); err != nil {
 			return nil, err
 		}
-		commits[i], authenticators[i] = st.Message, founder.EpochAuthenticator()
+		authenticators[i] = founder.EpochAuthenticator()
+		if commits[i], err = b.layer.pack(st.Message); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.layer.keep(joiner); err != nil {
+		return nil, err
 	}
 	b.verify = func(i int) error {
 		if !bytes.Equal(got[i], authenticators[i]) {
@@ -475,11 +538,11 @@ func (b *groupBench) ingestCommit() (groupCall, error) {
 		return nil
 	}
 	return func(_ context.Context, _, i int, _ *engine.Parts) error {
-		event, err := joiner.Open(commits[i])
+		commit, err := b.layer.unpack(commits[i])
 		if err != nil {
 			return err
 		}
-		if err := joiner.Accept(event.Commit); err != nil {
+		if err := follows(joiner, commit); err != nil {
 			return err
 		}
 		got[i] = joiner.EpochAuthenticator()
