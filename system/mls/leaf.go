@@ -75,6 +75,12 @@ func readLeafNode(r *reader) *LeafNode {
 	return l
 }
 
+// alone returns a copy that does not hold on to the message that l came in.
+func (l *LeafNode) alone() *LeafNode {
+	r := newReader(l.append(nil))
+	return readLeafNode(&r)
+}
+
 // A KeyPackage invites a client into a group (§10).
 type KeyPackage struct {
 	Suite      Suite

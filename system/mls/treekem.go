@@ -132,7 +132,7 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 		if _, err := t.s.publicKey(n.PublicKey); err != nil {
 			return nil, refuseFor(ErrPath, err, "node %d", step.node)
 		}
-		public[i] = n.PublicKey
+		public[i] = bytes.Clone(n.PublicKey)
 	}
 	if err := t.freshKeys(index, path.Leaf.EncryptionKey, public); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 	if want := t.setPath(steps, public); !bytes.Equal(want, path.Leaf.ParentHash) {
 		return nil, refuseFor(ErrPath, ErrParentHash, "of the committer's leaf %d", index)
 	}
-	t.setLeaf(index, path.Leaf)
+	t.setLeaf(index, path.Leaf.alone())
 	t.touch(2 * index)
 	return steps, nil
 }
