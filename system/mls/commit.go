@@ -251,10 +251,7 @@ func (g *Group) accept(st *Staged) error {
 		return nil
 	}
 	if keep := g.config.window().Past; keep > 0 {
-		g.past = append(g.past, past{
-			number: old.context.epoch, authenticator: old.secrets.authenticator, encoded: old.encoded,
-			tree: old.tree, self: old.self, senderData: old.secrets.senderData, ratchets: old.ratchets,
-		})
+		g.past = append(g.past, old.retire())
 		g.past = slices.Clone(g.past[max(0, len(g.past)-keep):])
 	}
 	for _, secret := range [][]byte{old.secrets.init, old.secrets.exporter, old.secrets.external, old.secrets.confirm, old.secrets.membership} {

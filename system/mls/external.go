@@ -10,6 +10,8 @@ type ExternalOptions struct {
 	RemoveLeaf bool     // remove Leaf
 	PSKs       []*PSKID // to be mixed in
 	Data       []byte   // authenticated_data
+
+	replace bool // remove the member that has our signature key, if there is one
 }
 
 // JoinExternal makes a commit with which we add ourselves to the group that a group info describes. The message is to be
@@ -72,7 +74,7 @@ func (o *ExternalOptions) replaces(t *tree, signatureKey []byte) (uint32, bool) 
 	if o.RemoveLeaf {
 		return o.Leaf, true
 	}
-	if o.Remove {
+	if o.Remove || o.replace {
 		for i, l := range t.leaves {
 			if bytes.Equal(l.SignatureKey, signatureKey) {
 				return i, true
