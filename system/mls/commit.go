@@ -97,6 +97,9 @@ type draft struct {
 	ring   *keyring // nil for one who is outside
 	init   []byte   // the init secret that the new epoch starts from
 
+	invited []encapsulation // to those that the list adds, in its order
+	sealing *crew           // that makes them
+
 	self uint32
 	ch   *change
 	path *pathDraft
@@ -108,6 +111,8 @@ type draft struct {
 func (d *draft) stage() (*Staged, error) {
 	c := d.config.checker()
 	c.docket.ring = d.ring
+	d.invite()
+	defer d.sealing.stop()
 	var err error
 	if d.ch, err = d.e.apply(c, d.list, d.sender, d.why); err != nil {
 		return nil, err
@@ -155,6 +160,27 @@ func (d *draft) stage() (*Staged, error) {
 	}
 	clear(joiner)
 	return st, err
+}
+
+// invite begins to make the encapsulations for new members, of which nothing leaves before their key packages are checked.
+func (d *draft) invite() {
+	var keys [][]byte
+	for _, p := range d.list {
+		if p.Type == ProposeAdd {
+			keys = append(keys, p.Add.InitKey)
+		}
+	}
+	d.invited = make([]encapsulation, len(keys))
+	d.sealing = d.s.begin(len(keys), func(i int) error {
+		to, err := d.s.publicKey(keys[i])
+		if err == nil {
+			err = d.s.encapsulate(&d.invited[i], to)
+		}
+		if err != nil {
+			return refuseFor(ErrKeyPackage, err, "the init key of new member %d", i)
+		}
+		return nil
+	})
 }
 
 // makePath gives our direct path new keys and encrypts them to the others.

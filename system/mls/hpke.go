@@ -69,19 +69,35 @@ func (s *suite) shared(c *hpkeContext, secret *[maxHash]byte, dh, enc, recipient
 	return schedule
 }
 
-// setupSender makes an ephemeral key and the context that it shares with a recipient.
-func (s *suite) setupSender(c *hpkeContext, to publicKey, info *hpkeInfo, export bool) (enc []byte, err error) {
+// An encapsulation is the part of sealing that depends on nothing but the recipient's key: nearly all of it.
+type encapsulation struct {
+	to, enc []byte
+	dh      [maxShared]byte
+	size    int // of dh
+}
+
+// encapsulate makes an ephemeral key and what it has in common with a recipient's.
+func (s *suite) encapsulate(e *encapsulation, to publicKey) error {
 	ephemeral, err := s.generateKeyPair()
 	if err != nil {
+		return err
+	}
+	dh, err := s.agree(&e.dh, ephemeral, to)
+	if err != nil {
+		return refuseFor(ErrKey, err, "an HPKE recipient's key")
+	}
+	e.to, e.enc, e.size = to.raw, ephemeral.public, len(dh)
+	return nil
+}
+
+// setupSender makes an ephemeral key and the context that it shares with a recipient.
+func (s *suite) setupSender(c *hpkeContext, to publicKey, info *hpkeInfo, export bool) (enc []byte, err error) {
+	var e encapsulation
+	if err := s.encapsulate(&e, to); err != nil {
 		return nil, err
 	}
-	var out [maxShared]byte
-	dh, err := s.agree(&out, ephemeral, to)
-	if err != nil {
-		return nil, refuseFor(ErrKey, err, "an HPKE recipient's key")
-	}
-	s.derive(c, dh, ephemeral.public, to.raw, info, export)
-	return ephemeral.public, nil
+	s.derive(c, e.dh[:e.size], e.enc, e.to, info, export)
+	return e.enc, nil
 }
 
 // derive fills in a context, the exporter secret on demand.
@@ -135,16 +151,23 @@ func encryptInfo(label string, context []byte) []byte {
 
 // seal is EncryptWithLabel with the hash of the encoded EncryptContext. It appends the ciphertext to dst, which may be nil.
 func (s *suite) seal(dst []byte, to publicKey, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
-	var c hpkeContext
-	enc, err := s.setupSender(&c, to, info, false)
-	if err != nil {
+	var e encapsulation
+	if err := s.encapsulate(&e, to); err != nil {
 		return Ciphertext{}, err
 	}
+	return s.sealTo(dst, &e, info, plaintext)
+}
+
+// sealTo is seal for a recipient whose encapsulation was made; it is for one message.
+func (s *suite) sealTo(dst []byte, e *encapsulation, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
+	var c hpkeContext
+	s.derive(&c, e.dh[:e.size], e.enc, e.to, info, false)
+	clear(e.dh[:])
 	aead, err := s.aead(c.key[:s.nk])
 	if err != nil {
 		return Ciphertext{}, err
 	}
-	return Ciphertext{KEMOutput: enc, Data: sealOnce(aead, dst, &c, plaintext)}, nil
+	return Ciphertext{KEMOutput: e.enc, Data: sealOnce(aead, dst, &c, plaintext)}, nil
 }
 
 func sealOnce(aead cipher.AEAD, dst []byte, c *hpkeContext, plaintext []byte) []byte {

@@ -102,18 +102,14 @@ func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uin
 			letters = append(letters, letter{x, d.secrets[i], &n.Ciphertexts[j]})
 		}
 	}
-	return path, t.s.share(len(letters), func(from, to int) error {
-		for _, l := range letters[from:to] {
-			key, err := t.s.publicKey(t.node(l.to).key())
-			if err != nil {
-				return err
-			}
-			if *l.sealed, err = t.s.seal(nil, key, &info, l.secret); err != nil {
-				return err
-			}
+	return path, t.s.begin(len(letters), func(i int) error {
+		l := &letters[i]
+		key, err := t.s.publicKey(t.node(l.to).key())
+		if err == nil {
+			*l.sealed, err = t.s.seal(nil, key, &info, l.secret)
 		}
-		return nil
-	})
+		return err
+	}).finish()
 }
 
 // mergePath checks a received path against the tree and sets it (§7.5, §12.4.2).

@@ -17,42 +17,32 @@ func (d *draft) welcome(next *epoch, joiner, member []byte) ([]byte, error) {
 	plain := info.append(make([]byte, 0, 4096))
 	w.info = aead.Seal(make([]byte, 0, len(plain)+aead.Overhead()), nonce, plain, nil)
 	sealInfo := d.s.hpkeInfo(encryptInfo("Welcome", w.info))
-	share := d.s.share
-	if d.config.forge != nil {
-		share = func(n int, work func(from, to int) error) error { return work(0, n) }
+	if err := d.sealing.finish(); err != nil {
+		return nil, err
 	}
-	err = share(len(d.ch.added), func(from, to int) error {
-		secrets := groupSecrets{joiner: joiner, psks: d.ch.psks, hasPath: d.path != nil}
-		return d.sealSecrets(w.secrets[from:to], from, &secrets, &sealInfo)
-	})
-	if err != nil {
+	if err := d.sealSecrets(w.secrets, &groupSecrets{joiner: joiner, psks: d.ch.psks, hasPath: d.path != nil}, &sealInfo); err != nil {
 		return nil, err
 	}
 	d.config.forged("welcome", w)
 	return (&message{wire: wireWelcome, welcome: w}).append(nil), nil
 }
 
-// sealSecrets encrypts the group secrets to new members, of all that are added those behind the first.
-func (d *draft) sealSecrets(out []encryptedSecrets, first int, secrets *groupSecrets, info *hpkeInfo) error {
+// sealSecrets encrypts the group secrets to all that are added.
+func (d *draft) sealSecrets(out []encryptedSecrets, secrets *groupSecrets, info *hpkeInfo) error {
 	var plain, packed []byte
-	for i := range out {
-		leaf, k := d.ch.added[first+i], d.ch.packages[first+i]
+	for i, leaf := range d.ch.added {
 		if d.path != nil {
 			above := ancestorOf(2*d.self, 2*leaf)
 			at := slices.IndexFunc(d.path.steps, func(s step) bool { return s.node == above })
 			secrets.path = d.path.secrets[at]
 		}
-		to, err := d.s.publicKey(k.InitKey)
+		d.config.forged("secrets", secrets)
+		plain = secrets.append(plain[:0])
+		ct, err := d.s.sealTo(nil, &d.invited[i], info, plain)
 		if err != nil {
 			return err
 		}
-		d.config.forged("secrets", secrets)
-		plain = secrets.append(plain[:0])
-		ct, err := d.s.seal(nil, to, info, plain)
-		if err != nil {
-			return refuseFor(ErrKeyPackage, err, "the init key of the member at leaf %d", leaf)
-		}
-		packed = k.append(packed[:0])
+		packed = d.ch.packages[i].append(packed[:0])
 		out[i] = encryptedSecrets{ref: d.s.refHash(packageRef, packed), secrets: ct}
 	}
 	clear(plain)
