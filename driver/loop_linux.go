@@ -113,6 +113,9 @@ func (c *loopCrowd) Run(ctx context.Context, l load.Load) (load.Outcome, error) 
 	errs := make([]error, len(threads))
 	for i, t := range threads {
 		t.prepare(l, begin, sheet, i, len(threads))
+		sheet.Hold(0)
+	}
+	for i, t := range threads {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -175,7 +178,9 @@ type loopThread struct {
 	load    load.Load
 	begin   time.Time
 	sheet   *load.Sheet
-	shards  []*record.Shard // by slice, handed in at the end
+	shards  []*record.Shard // by slice, handed in at the end, or when a slice is over
+	low     int             // the first slice that was not handed in
+	handed  time.Duration   // when that was last looked at
 	out     load.Outcome
 	pending pendings      // VUs that wait for their time
 	active  int           // closed: VUs that are not done
@@ -308,6 +313,7 @@ func (t *loopThread) prepare(l load.Load, begin time.Time, sheet *load.Sheet, i,
 	t.out = load.Outcome{}
 	t.pending, t.idle = t.pending[:0], t.idle[:0]
 	t.active, t.busy, t.changed, t.looked, t.last, t.stopped = 0, 0, 0, 0, 0, false
+	t.low, t.handed = 0, 0
 	total := 0
 	for _, other := range t.crowd.threads {
 		total += len(other.conns)
@@ -326,16 +332,38 @@ func (t *loopThread) prepare(l load.Load, begin time.Time, sheet *load.Sheet, i,
 
 // handIn adds what the thread measured to the sheet.
 func (t *loopThread) handIn() {
-	for i, s := range t.shards {
+	for i, s := range t.shards[t.low:] {
 		if s != nil {
-			t.sheet.Add(i, s)
+			t.sheet.Add(t.low+i, s)
 		}
+	}
+	t.sheet.Release(t.low)
+}
+
+// handOver hands in the slices before one, as far as no call in flight belongs to them, where slices are delivered while the
+// load runs. It looks a hundred times a second at most.
+func (t *loopThread) handOver(before int, now time.Duration) {
+	if before <= t.low || !t.sheet.Streams() || now-t.handed < 10*time.Millisecond {
+		return
+	}
+	t.handed = now
+	for _, c := range t.conns {
+		if c.busy {
+			before = min(before, c.slice)
+		}
+	}
+	for ; t.low < before; t.low++ {
+		if s := t.shards[t.low]; s != nil {
+			t.sheet.Add(t.low, s)
+			t.shards[t.low] = nil
+		}
+		t.sheet.Move(t.low, t.low+1)
 	}
 }
 
 func (t *loopThread) shard(slice int) *record.Shard {
 	if t.shards[slice] == nil {
-		t.shards[slice] = new(record.Shard)
+		t.shards[slice] = t.sheet.Shard()
 	}
 	return t.shards[slice]
 }

@@ -54,6 +54,7 @@ func (t *loopThread) closed(ctx context.Context) error {
 			wait = min(wait, t.pending[0].at-now)
 		}
 		t.overdue(now)
+		t.handOver(t.sheet.At(t.low, now), now)
 		if err := t.poll(wait); err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (t *loopThread) open(ctx context.Context) error {
 	if err := t.armTimer(); err != nil {
 		return err
 	}
-	arrivals := plan.NewArrivals(t.load.Stages, t.load.Rand)
+	arrivals := plan.NewArrivals(t.load.Stages, t.load.Rand).Ahead(t.load.Ahead)
 	slice := 0
 	var behind int64
 	for {
@@ -135,6 +136,7 @@ func (t *loopThread) open(ctx context.Context) error {
 			t.shard(slice).Dropped++
 		}
 		t.overdue(now)
+		t.handOver(slice, now)
 	}
 	t.out.Behind(behind, 0)
 	for t.busy > 0 {

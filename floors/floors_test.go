@@ -25,7 +25,7 @@ type floor struct {
 // table is docs/floors.md in code. The first entry that matches a package decides. Changing it is a decision record.
 var table = []floor{
 	{"cmd/toll", []string{"cli"}},
-	{"cli", []string{"suite", "report", "audit", "ingest", "web", "contender", "contender/...", "fleet", "system", "system/receipt", "wire/engine", "wire/jcs", "published", "lab", "lab/..."}},
+	{"cli", []string{"suite", "report", "audit", "ingest", "web", "contender", "contender/...", "fleet", "fleet/...", "system", "system/receipt", "wire/engine", "wire/jcs", "published", "lab", "lab/..."}},
 	{"web", []string{"report", "lab/result"}},
 	{"suite", []string{"driver", "contender", "contender/...", "ingest", "certs", "published", "system", "system/...", "wire/envelope", "wire/frame", "lab", "lab/..."}},
 	{"report", []string{"lab/result", "lab/plan", "published"}},
@@ -36,6 +36,7 @@ var table = []floor{
 	{"contender/...", []string{"contender/owner"}},
 	{"ingest", []string{"lab/result"}},
 	{"fleet", []string{"lab", "lab/..."}},
+	{"fleet/...", []string{"fleet", "lab", "lab/..."}},
 	{"lab", []string{"lab/..."}},
 	{"lab/load", []string{"lab/plan", "lab/record"}},
 	{"lab/env", []string{"lab/result", "lab/record"}},

@@ -50,6 +50,7 @@ func (c *crowd) Run(ctx context.Context, l Load) (Outcome, error) {
 
 func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 	sheet := NewSheet(l)
+	sheet.Hold(0)
 	begin := time.Now()
 	var vus []*vu
 	var walks []func()
@@ -60,12 +61,15 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 			continue
 		}
 		v := newVUAt(ctx, caller, l.Timeout, begin)
+		v.shard = sheet.Shard()
 		v.persists = !l.GiveUp
 		defer v.stop()
 		vus = append(vus, v)
-		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think}
+		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think, slice: sheet.At(0, spans[0].From)}
+		sheet.Hold(w.slice)
 		walks = append(walks, func() { w.run(ctx, spans) })
 	}
+	sheet.Release(0)
 	if len(walks) == 1 {
 		walks[0]() // inline, so that no hand-over between goroutines is in its window
 	} else {
@@ -108,6 +112,7 @@ type walk struct {
 // run makes calls whenever the VU is active. A call in flight at the end of a span is finished and counted.
 func (w *walk) run(ctx context.Context, spans []plan.Span) {
 	for _, span := range spans {
+		w.leave(span.From)
 		waitByTimer(ctx, w.base, span.From)
 		w.now = time.Since(w.base)
 		w.mark = w.now
@@ -125,6 +130,17 @@ func (w *walk) run(ctx context.Context, spans []plan.Span) {
 		w.mark = w.now
 	}
 	w.flush(w.slice)
+	w.sheet.Release(w.slice)
+}
+
+// leave hands in what was measured, where slices are delivered, if nothing follows in its slice before a time.
+func (w *walk) leave(until time.Duration) {
+	if !w.sheet.Streams() {
+		return
+	}
+	if at := w.sheet.At(w.slice, until); at != w.slice {
+		w.flush(at)
+	}
 }
 
 // pause thinks, or waits before it bothers a target again that does not answer. Neither is active time.
@@ -137,7 +153,10 @@ func (w *walk) pause(ctx context.Context, end time.Duration) {
 		return
 	}
 	w.shard.Active += w.now - w.mark
-	waitByTimer(ctx, w.base, min(w.now+d, max(end, w.now)))
+	w.mark = w.now
+	until := min(w.now+d, max(end, w.now))
+	w.leave(until)
+	waitByTimer(ctx, w.base, until)
 	w.now = time.Since(w.base)
 	w.mark = w.now
 }
@@ -147,6 +166,7 @@ func (w *walk) flush(next int) {
 	w.shard.Active += w.now - w.mark
 	w.mark = w.now
 	w.sheet.Add(w.slice, w.shard)
+	w.sheet.Move(w.slice, next)
 	w.slice = next
 }
 

@@ -24,6 +24,11 @@ type Load struct {
 	Wait     Wait       // open: waits for the next arrival; nil waits by a timer, which may be a millisecond late
 
 	Slices int // into how many slices of time the load is divided at least; each stage has one of its own
+
+	// Of one generator among several; see plan.Segment.
+	Ahead   float64     // open: where the first arrival lies in its interval, 0 to 1
+	Deliver func(Slice) // called for each slice, in order, as soon as nothing can be added to it; it must not block. nil for none
+	Raw     bool        // keep every success's latency beside the histograms
 }
 
 // A Wait waits until a time is so long after begin, or ctx ends.
@@ -107,15 +112,19 @@ func (o *Outcome) Shard() *record.Shard {
 
 // A Sheet collects what VUs measured, slice by slice. It is safe for concurrent use.
 type Sheet struct {
-	ends []time.Duration
+	ends    []time.Duration
+	deliver func(Slice) // nil: slices are handed out at the end only
+	raw     bool
 
 	mu     sync.Mutex
 	slices []Slice // guarded by mu
+	held   []int   // guarded by mu: by slice, how many may still add to it
+	low    int     // guarded by mu: the first slice that was not delivered
 }
 
 // NewSheet divides a load's time into slices.
 func NewSheet(l Load) *Sheet {
-	s := new(Sheet)
+	s := &Sheet{deliver: l.Deliver, raw: l.Raw}
 	longest := plan.Total(l.Stages)
 	if l.Slices > 1 {
 		longest /= time.Duration(l.Slices)
@@ -134,7 +143,63 @@ func NewSheet(l Load) *Sheet {
 		}
 		from += d
 	}
+	s.held = make([]int, len(s.ends))
 	return s
+}
+
+// Streams reports whether slices are delivered while the load runs. Only then must they be held and released.
+func (s *Sheet) Streams() bool { return s.deliver != nil }
+
+// Shard makes one to add to the sheet.
+func (s *Sheet) Shard() *record.Shard {
+	out := new(record.Shard)
+	if s.raw {
+		out.KeepRaw(rawRoom)
+	}
+	return out
+}
+
+// rawRoom is for how many raw latencies there is room before the first one comes.
+const rawRoom = 1 << 12
+
+// Hold says that something may be added to a slice until it is released as often as it was held.
+func (s *Sheet) Hold(slice int) {
+	if s.deliver == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[slice]++
+}
+
+// Release ends a hold. Slices that nobody holds, nor any before them, are delivered.
+func (s *Sheet) Release(slice int) {
+	if s.deliver == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release(slice)
+}
+
+// Move holds a slice in place of an earlier one.
+func (s *Sheet) Move(from, to int) {
+	if s.deliver == nil || from == to {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[to]++
+	s.release(from)
+}
+
+// release must be called with mu held.
+func (s *Sheet) release(slice int) {
+	s.held[slice]--
+	for s.low < len(s.held) && s.held[s.low] == 0 {
+		s.deliver(s.slices[s.low])
+		s.low++
+	}
 }
 
 // At returns the slice of a time, given one that it does not lie before. What comes after the end belongs to the last.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,13 +20,19 @@ func (c *crowd) open(ctx context.Context, l Load) (Outcome, error) {
 	for i := len(c.callers) - 1; i >= 0; i-- {
 		p.idle = append(p.idle, p.worker(c.callers[i]))
 	}
-	arrivals := plan.NewArrivals(l.Stages, l.Rand)
+	arrivals := plan.NewArrivals(l.Stages, l.Rand).Ahead(l.Ahead)
 	slice := 0
+	p.sheet.Hold(0)
+	stopSweeping := p.sweepWhen()
 	var behind int64
 	for {
 		at, ok := arrivals.Next()
 		if !ok || ctx.Err() != nil {
 			break
+		}
+		if next := p.sheet.At(slice, at); next != slice {
+			p.sheet.Move(slice, next)
+			slice = next
 		}
 		now := time.Since(p.begin)
 		if now < at {
@@ -37,12 +44,13 @@ func (c *crowd) open(ctx context.Context, l Load) (Outcome, error) {
 		}
 		behind = p.out.Behind(behind, now-at)
 		p.out.Arrivals++
-		slice = p.sheet.At(slice, at)
 		if !p.send(at, slice) {
 			p.sheet.Drop(slice)
 		}
 	}
 	p.out.Behind(behind, 0)
+	stopSweeping()
+	p.sheet.Release(slice)
 	p.finish()
 	p.out.Slices, p.out.Elapsed = p.sheet.Slices(), time.Since(p.begin)
 	return p.out, ctx.Err()
@@ -84,6 +92,7 @@ type worker struct {
 	*vu
 	due   chan due
 	slice int
+	dirty bool // it has measured something of its slice, and holds it
 }
 
 // A due arrival has an intended start and a slice.
@@ -95,12 +104,13 @@ type due struct {
 // worker starts a worker; one without a caller connects when its first arrival comes.
 func (p *pool) worker(c Caller) *worker {
 	w := &worker{vu: newVUAt(p.ctx, c, p.load.Timeout, p.begin), due: make(chan due, 1)}
+	w.shard = p.sheet.Shard()
 	p.all = append(p.all, w)
 	p.running.Go(func() {
 		for d := range w.due {
 			p.call(w, d)
 		}
-		p.sheet.Add(w.slice, w.shard)
+		p.handIn(w)
 	})
 	return w
 }
@@ -119,6 +129,7 @@ func (p *pool) send(at time.Duration, slice int) bool {
 		w = p.worker(nil)
 	}
 	p.count(1)
+	p.sheet.Hold(slice)
 	w.due <- due{at, slice}
 	return true
 }
@@ -134,9 +145,11 @@ func (p *pool) count(by int) {
 
 // call makes one call and frees the worker.
 func (p *pool) call(w *worker, d due) {
-	if d.slice != w.slice {
-		p.sheet.Add(w.slice, w.shard)
-		w.slice = d.slice
+	if w.dirty && d.slice == w.slice {
+		p.sheet.Release(d.slice) // once is enough
+	} else {
+		p.handIn(w)
+		w.slice, w.dirty = d.slice, true
 	}
 	start := time.Since(p.begin)
 	err := p.connect(w)
@@ -156,6 +169,68 @@ func (p *pool) call(w *worker, d due) {
 	defer p.mu.Unlock()
 	p.count(-1)
 	p.idle = append(p.idle, w)
+}
+
+// handIn adds what a worker measured to its slice. The worker must not be making a call.
+func (p *pool) handIn(w *worker) {
+	if w.dirty {
+		p.sheet.Add(w.slice, w.shard)
+		p.sheet.Release(w.slice)
+		w.dirty = false
+	}
+}
+
+// sweepEvery is how often workers that have nothing to do are looked for whose slices are over.
+const sweepEvery = 100 * time.Millisecond
+
+// sweepWhen has idle workers' slices handed in while the load runs, if slices are delivered, until stop.
+func (p *pool) sweepWhen() (stop func()) {
+	if !p.sheet.Streams() {
+		return func() {}
+	}
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(sweepEvery)
+		defer tick.Stop()
+		now := 0
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			now = p.sheet.At(now, time.Since(p.begin))
+			for p.sweep(now) {
+			}
+		}
+	})
+	return func() {
+		close(over)
+		wg.Wait()
+	}
+}
+
+// sweep hands in the slice of one idle worker if it lies before another, and reports whether there was one. Meanwhile that
+// worker gets no call, unless it is the only one: then the others wait.
+func (p *pool) sweep(before int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.idle, func(w *worker) bool { return w.dirty && w.slice < before })
+	if i < 0 {
+		return false
+	}
+	w := p.idle[i]
+	if len(p.idle) == 1 {
+		p.handIn(w)
+		return true
+	}
+	p.idle = slices.Delete(p.idle, i, i+1)
+	p.mu.Unlock()
+	p.handIn(w)
+	p.mu.Lock()
+	p.idle = slices.Insert(p.idle, min(i, len(p.idle)), w)
+	return true
 }
 
 // connect makes sure of the worker's connection; making one is part of the call's time, as it would be a user's.

@@ -117,6 +117,14 @@ func NewArrivals(stages []Stage, rnd *rand.Rand) *Arrivals {
 	return a
 }
 
+// Ahead moves evenly spaced arrivals: the first is due after a share of its interval, 0 to 1. It must be called before Next.
+func (a *Arrivals) Ahead(share float64) *Arrivals {
+	if a.rnd == nil {
+		a.next = share
+	}
+	return a
+}
+
 // Next returns when the next arrival is due, as time after the start; false when there is none before the stages' end.
 func (a *Arrivals) Next() (at time.Duration, ok bool) {
 	for len(a.stages) > 0 {

@@ -86,9 +86,12 @@ func (s *Shard) Sent(d, late time.Duration, err error) {
 	}
 	s.Service.Record(int64(d))
 	s.Latency.Record(int64(d + late))
+	if s.raw != nil {
+		s.raw = append(s.raw, int64(max(d+late, 0)))
+	}
 }
 
-// Reset empties s and keeps its memory; raw samples are let go.
+// Reset empties s and keeps its memory.
 func (s *Shard) Reset() {
 	for _, h := range []*Hist{&s.Latency, &s.Failing, &s.Service, &s.Late} {
 		h.Reset()
@@ -100,7 +103,7 @@ func (s *Shard) Reset() {
 	clear(s.BadParts)
 	s.FailedNS, s.Dropped, s.Active = 0, 0, 0
 	s.Out, s.In, s.Allocs, s.AllocBytes, s.Checked = 0, 0, 0, 0, 0
-	s.raw = nil
+	s.raw = s.raw[:0]
 }
 
 func (s *Shard) fail(kind string) {
