@@ -164,6 +164,9 @@ func (r *laneRun) loaded(ctx context.Context, b Blocks, s *Stretch) {
 	before := record.ReadMeter()
 	out, err := r.lane.Crowd.Run(ctx, *b.Load)
 	s.Meter = record.ReadMeter().Sub(before)
+	if out.Elsewhere != nil {
+		s.Meter = out.Elsewhere.Meter
+	}
 	s.CPU = s.Meter.CPU
 	if ctx.Err() == nil {
 		r.dead = err

@@ -92,6 +92,15 @@ type Outcome struct {
 	BurstMost    int64         // arrivals in the largest of them
 
 	Threads int // that drove the VUs, each on its own; 0 = goroutines on any
+
+	Elsewhere *Elsewhere // nil: this process drove the VUs
+}
+
+// Elsewhere is what other machines spent that drove the VUs.
+type Elsewhere struct {
+	Meter  record.Meter
+	Cores  int  // of all of them, as far as they may use them
+	Allocs bool // the meter's allocations are known
 }
 
 // A Slice is a span of a load's time. None lies in two stages.
