@@ -187,8 +187,8 @@ func (c *Coordinator) seat(m *member) {
 	slices.SortFunc(c.order, func(a, b *member) int { return cmp.Compare(a.segment.Number, b.segment.Number) })
 }
 
-// state is what is to be saved.
-func (c *Coordinator) state() *State {
+// State is what is to be saved.
+func (c *Coordinator) State() *State {
 	s := &State{Run: c.cfg.Run, Digest: c.digest}
 	if c.started {
 		s.Started = c.startsAt
@@ -335,7 +335,7 @@ func (c *Coordinator) Handle(now time.Duration, m Message) []Action {
 			return []Action{c.send(Message{To: m.From, Refuse: why})}
 		}
 		w = c.admit(m.From, *m.Hello)
-		out = append(out, Action{Save: c.state()})
+		out = append(out, Action{Save: c.State()})
 	}
 	if life := lifeOf(m); life != "" && life != w.hello.Life {
 		return append(out, c.reborn(now, w, m)...)
@@ -406,7 +406,7 @@ func (c *Coordinator) reborn(now time.Duration, w *member, m Message) []Action {
 		return nil
 	}
 	w.hello, w.phase, w.calibration, w.clock, w.heard = *m.Hello, Joining, nil, clock{}, now
-	return append([]Action{{Save: c.state()}}, c.lead(now, w)...)
+	return append([]Action{{Save: c.State()}}, c.lead(now, w)...)
 }
 
 // beat takes what a worker says of itself.
@@ -420,7 +420,7 @@ func (c *Coordinator) beat(now time.Duration, w *member, b *Beat) []Action {
 	}
 	if b.Calibration != nil && w.calibration == nil {
 		w.calibration = b.Calibration
-		out = append(out, Action{Save: c.state()})
+		out = append(out, Action{Save: c.State()})
 		if err := c.carries(w); err != nil {
 			c.refuse(now, w.id, err)
 		}
@@ -524,7 +524,7 @@ func (c *Coordinator) start(now time.Duration) []Action {
 			margin = max(margin, startRTTs*2*bound)
 		}
 		c.started, c.goAt = true, now+margin
-		out = append(out, Action{Save: c.state()})
+		out = append(out, Action{Save: c.State()})
 	}
 	for _, m := range c.order {
 		if m.phase == Armed && m.clock.settled() && (m.told == 0 || now-m.told >= hurryEvery/2) {

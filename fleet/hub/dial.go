@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"toll/fleet"
+)
+
+// An Access is how a NATS server is reached.
+type Access struct {
+	URL  string // nats://[token@]host:port, several with commas between
+	Seed string // file with the seed of an nkey; empty for none
+	TLS  *tls.Config
+}
+
+// A line is a connection to a NATS server.
+type line struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+// dial connects; the server must answer within so long. Later it is tried again for as long as the line is open.
+func dial(ctx context.Context, a Access, name string, first time.Duration) (*line, error) {
+	options := []nats.Option{
+		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
+		nats.ReconnectBufSize(-1), // what can't be sent is not kept: it would be old when it can
+		nats.NoEcho(),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what a slow reader lost is told again
+	}
+	if a.TLS != nil {
+		options = append(options, nats.Secure(a.TLS))
+	}
+	if a.Seed != "" {
+		o, err := nats.NkeyOptionFromSeed(a.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("the nkey in %s: %w", a.Seed, err)
+		}
+		options = append(options, o)
+	}
+	until := time.Now().Add(first)
+	for {
+		nc, err := nats.Connect(a.URL, options...)
+		if err == nil {
+			js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxUnstored), jetstream.WithPublishAsyncTimeout(5*time.Second))
+			if err != nil {
+				nc.Close()
+				return nil, err
+			}
+			return &line{nc, js}, nil
+		}
+		if errors.Is(err, nats.ErrAuthorization) || time.Now().After(until) {
+			return nil, fmt.Errorf("connecting to NATS: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connecting to NATS: %w", ctx.Err())
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// maxUnstored bounds the slices that are on their way to the stream.
+const maxUnstored = 256
+
+// The subjects. Before a worker knows its run, it is spoken to by its own name, and asks any run or the one it was told of.
+const subjects = "toll.v1."
+
+func helloSubject(run string) string {
+	if run == "" {
+		run = "any"
+	}
+	return subjects + "hello." + run
+}
+func upSubject(run string) string  { return subjects + run + ".up" }
+func allSubject(run string) string { return subjects + run + ".all" }
+func toSubject(id string) string   { return subjects + "to." + id }
+func sliceSubject(run, id string, n int) string {
+	return fmt.Sprintf("%s%s.slice.%s.%d", subjects, run, id, n)
+}
+
+// streamName is the stream of a run's slices; bucketName the bucket that holds what coordinators save.
+func streamName(run string) string { return "toll-" + run }
+
+const bucketName = "toll-runs"
+
+// CheckName returns what is wrong with a run's or a worker's name.
+func CheckName(name string) error {
+	if name == "" || len(name) > 64 {
+		return fmt.Errorf("name %q: expected 1 to 64 letters, digits, - and _", name)
+	}
+	for _, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return fmt.Errorf("name %q: expected 1 to 64 letters, digits, - and _", name)
+		}
+	}
+	return nil
+}
+
+// NewKey draws an nkey: the seed, which its owner keeps, and the public key, by which the server knows it.
+func NewKey() (seed, public string, err error) {
+	k, err := nkeys.CreateUser()
+	if err != nil {
+		return "", "", err
+	}
+	s, err := k.Seed()
+	if err != nil {
+		return "", "", err
+	}
+	public, err = k.PublicKey()
+	return string(s), public, err
+}
+
+// CheckKey reports whether a text is a user's public nkey.
+func CheckKey(public string) bool { return nkeys.IsValidPublicUserKey(public) }
+
+// A monotonic clock begins with its first reading.
+type monotonic struct{ base time.Time }
+
+func newMonotonic() monotonic              { return monotonic{time.Now()} }
+func (m monotonic) now() time.Duration     { return time.Since(m.base) }
+func (m monotonic) wall() time.Duration    { return time.Now().Round(0).Sub(m.base.Round(0)) }
+func (m monotonic) stepped() time.Duration { return m.wall() - m.now() }
+
