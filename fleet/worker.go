@@ -83,9 +83,6 @@ func (w *Worker) Assignment() *Assignment { return w.plan }
 // Run is the run that the worker takes part in, empty before it does.
 func (w *Worker) Run() string { return w.run }
 
-// Made is how many slices it has made.
-func (w *Worker) Made() int { return w.made }
-
 // Fail says that the worker can't go on.
 func (w *Worker) Fail(now time.Duration, why string) []Work { return w.fail(now, why) }
 

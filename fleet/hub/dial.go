@@ -10,8 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
-
-	"toll/fleet"
 )
 
 // An Access is how a NATS server is reached.

@@ -218,21 +218,22 @@ func (w *laborer) run(at time.Duration) {
 	w.stop = stop
 	a := w.rules.Assignment()
 	slices := make(chan made, a.Slices+1)
+	heard := make(chan struct{})
 	w.tasks.Go(func() {
+		defer close(heard)
 		for m := range slices {
 			w.hear(func(now time.Duration) []fleet.Work { return w.sliced(now, a, m) })
 		}
 	})
 	w.later(func() func(time.Duration) []fleet.Work {
 		defer stop()
-		defer close(slices)
 		waitUntil(ctx, w.clock.base, at)
 		begun := time.Now()
 		late := begun.Sub(w.clock.base) - at
 		if ctx.Err() == nil {
 			w.hear(func(now time.Duration) []fleet.Work { return w.rules.Started(now) })
 		}
-		n, cpu := 0, record.ReadCPU()
+		from, cpu := 0, record.ReadCPU()
 		before := record.ReadMeter()
 		var out load.Outcome
 		err := ctx.Err()
@@ -243,12 +244,14 @@ func (w *laborer) run(at time.Duration) {
 					return // it was stopped before it was over
 				}
 				used := record.ReadCPU()
-				slices <- made{n, s, used - cpu}
+				slices <- made{from, s, used - cpu}
 				kept = append(kept, s)
-				n, cpu = n+1, used
+				from, cpu = from+1, used
 			})
 		}
 		spent := record.ReadMeter().Sub(before)
+		close(slices)
+		<-heard // so that the end of the load is heard of behind its last slice
 		return func(now time.Duration) []fleet.Work {
 			t := totals(out, kept, spent)
 			t.StartLate = late
@@ -256,18 +259,9 @@ func (w *laborer) run(at time.Duration) {
 				t.Stopped, err = w.stopped, nil
 			}
 			w.cfg.Say("worker %s: done, handing in", w.cfg.ID)
-			return w.finished(now, n, t, err)
+			return w.rules.Finished(now, t, err)
 		}
 	})
-}
-
-// finished tells the rules that the load is over, once all its slices went through the loop.
-func (w *laborer) finished(now time.Duration, slices int, t fleet.Totals, err error) []fleet.Work {
-	if w.rules.Made() < slices {
-		go w.hear(func(now time.Duration) []fleet.Work { return w.finished(now, slices, t, err) })
-		return nil
-	}
-	return w.rules.Finished(now, t, err)
 }
 
 // made is a slice on its way to the loop, with the CPU time that the process used since the one before.
