@@ -327,7 +327,7 @@ func (r *run) little(s *rowState, row *result.Row) {
 			inFlight += o.InFlight
 		}
 	}
-	if busy == 0 {
+	if busy == 0 || inFlight == 0 && s.elsewhere() != nil {
 		return
 	}
 	row.Little = result.Ptr(result.Round5(float64(inFlight) / busy))
@@ -371,12 +371,18 @@ func (r *run) costs(s *rowState, row *result.Row) {
 			cores = min(procs, *client.Threads)
 		}
 	}
+	away := s.elsewhere()
+	if away != nil {
+		cores = max(away.Cores, 1)
+	}
 	if share := s.clientCPU.Seconds() / s.elapsed.Seconds() / float64(cores); share > check.ClientBound {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("client-bound: the client used %.0f %% of its cores", 100*share))
 	}
 	row.Processes = []result.Process{client}
 	name := r.rowName(s.setting, s.entry)
-	if len(s.outcomes) > 0 {
+	if away != nil && !away.Allocs {
+		r.gap(name+": client.allocs_per_op", "the machines that drove the VUs do not say what they allocated")
+	} else if len(s.outcomes) > 0 {
 		row.Client.Allocs = result.Ptr(result.Round3(float64(s.spent.Allocs) / ops))
 		row.Client.AllocBytes = result.Ptr(result.Round3(float64(s.spent.AllocBytes) / ops))
 	} else if m.calls > 0 {
@@ -538,6 +544,9 @@ func failures(s *record.Shard) map[string]int64 {
 }
 
 // latency reduces a histogram of ns to µs; nil when it is empty. A quantile is left out without its samples (rule 10).
+// Latency is a histogram as documents hold it, nil without a value.
+func Latency(h *record.Hist) *result.Latency { return latency(h) }
+
 func latency(h *record.Hist) *result.Latency {
 	n := h.Count()
 	if n == 0 {

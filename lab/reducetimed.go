@@ -45,6 +45,16 @@ func (s *rowState) threads() int {
 	return n
 }
 
+// elsewhere is what other machines spent that drove the VUs, nil when this one did.
+func (s *rowState) elsewhere() *load.Elsewhere {
+	for _, o := range s.outcomes {
+		if o.Elsewhere != nil {
+			return o.Elsewhere
+		}
+	}
+	return nil
+}
+
 func unverified(e Entry) string {
 	return cmp.Or(map[bool]string{true: "only the replies' status and framing were looked at, not their content"}[e.Client != ""],
 		"replies were drained undecoded; only their status was looked at")

@@ -18,6 +18,7 @@ func (c *checker) measured(r *result.Row) {
 	c.steady(r)
 	c.quantiles(r)
 	c.rounds(r)
+	c.fleet(r)
 	c.tls(r)
 	if r.Concurrency < 1 {
 		c.add(16, r, "concurrency is %d", r.Concurrency)

@@ -54,6 +54,8 @@ var enums = map[string][]any{
 	"Row.Connections":  {"per-caller", "shared"},
 	"Method.Model":     {"closed", "open"},
 	"Method.Order":     {"shuffled", "fixed"},
+	"Fleet.Verdict":    {result.FleetComplete, result.FleetDegraded, result.FleetStopped},
+	"Fleet.OnLoss":     {"invalidate", "continue"},
 	"Method.Processes": {"separate", "shared", "in-process"},
 }
 

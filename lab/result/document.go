@@ -142,7 +142,73 @@ type Row struct {
 	// Stated holds the figures of a foreign or published row as they were stated, by name and unit, such as p99_us.
 	Stated map[string]float64 `json:"stated,omitempty"`
 
-	TLS *TLS `json:"tls,omitempty"`
+	TLS   *TLS   `json:"tls,omitempty"`
+	Fleet *Fleet `json:"fleet,omitempty"` // where several machines put the load on
+}
+
+// How a load that several machines put on a target ended.
+const (
+	FleetComplete = "complete" // every slice of every worker is here, and all sums match
+	FleetDegraded = "degraded" // a worker was lost; see on_loss
+	FleetStopped  = "stopped"  // on demand
+)
+
+// A Fleet is the machines that put one load on a target together, and how their parts were merged.
+type Fleet struct {
+	Verdict         string        `json:"verdict"` // complete | degraded | stopped
+	Detail          string        `json:"detail"`  // why it is not complete
+	OnLoss          string        `json:"on_loss"` // invalidate: the figures are of the time that all workers delivered; continue: of less load from then on
+	WorkersExpected int           `json:"workers_expected"`
+	WorkersComplete int           `json:"workers_complete"` // everything that they measured is here and adds up
+	SlicesExpected  int           `json:"slices_expected"`  // a worker's second at most, each; warm-up included
+	SlicesGot       int           `json:"slices_got"`
+	Duplicates      int           `json:"duplicates"`      // slices that came again, and were merged once
+	Strays          int           `json:"strays"`          // that belonged to nobody
+	MergedS         float64       `json:"merged_s"`        // of the load's time, the part that is merged
+	ClockBound      float64       `json:"clock_bound_us"`  // by how much two machines' clocks may be apart unnoticed
+	StartSpread     *float64      `json:"start_spread_us"` // between the first and the last start; null when it is less than ten times the bound
+	ControlCPU      *float64      `json:"control_cpu"`     // CPU time of coordinator and server, in shares of the workers'
+	Workers         []FleetWorker `json:"workers"`
+	Events          []FleetEvent  `json:"events"`
+}
+
+// A FleetWorker is one machine's part. Its figures are of what is merged.
+type FleetWorker struct {
+	Worker     string   `json:"worker"`
+	Number     int      `json:"number"` // of its segment, from 0
+	Complete   bool     `json:"complete"`
+	Lost       string   `json:"lost"` // why it was lost or stopped; empty when it was not
+	SlicesGot  int      `json:"slices_got"`
+	Duplicates int      `json:"duplicates"`
+	OK         int64    `json:"ok"`
+	Failed     int64    `json:"failed"`
+	Dropped    int64    `json:"dropped"`
+	Throughput *float64 `json:"throughput_per_s"`
+	Latency    *Latency `json:"latency_us"`
+	LateP99    *float64 `json:"late_p99_us"`      // open model
+	Calibrated *float64 `json:"calibrated_per_s"` // against the null target; it may carry half of that
+	FloorP50   *float64 `json:"floor_p50_us"`
+	TimerP99   *float64 `json:"timer_late_p99_us"`
+	StartLate  *float64 `json:"start_late_us"`
+	CPU        *float64 `json:"cpu"`     // of its cores
+	Limited    int      `json:"limited"` // slices of which it, not the target, was the limit: calls sent more than 5 ms late at p99
+	ClockAhead float64  `json:"clock_ahead_us"`
+	ClockBound float64  `json:"clock_bound_us"`
+	SteppedMS  float64  `json:"clock_stepped_ms"` // how far its wall clock was set while it ran
+	Cores      int      `json:"cores"`
+	GOMAXPROCS int      `json:"gomaxprocs"`
+	OS         string   `json:"os"`
+	Arch       string   `json:"arch"`
+	CPUModel   string   `json:"cpu_model"`
+	Kernel     string   `json:"kernel"`
+	Flags      []string `json:"flags"` // straggler, client-bound, overcommitted, started-late
+}
+
+// A FleetEvent is something that happened while the fleet ran.
+type FleetEvent struct {
+	AtS    float64 `json:"at_s"` // of the load's time
+	Worker string  `json:"worker"`
+	What   string  `json:"what"`
 }
 
 // A Contender says what answered.
