@@ -53,6 +53,7 @@ type streams struct {
 type grammar struct {
 	Run       runCmd       `cmd:"" help:"Measure: run benchmarks or plan files and print an honest table."`
 	Load      loadCmd      `cmd:"" help:"Put a load on a URL, or compare two: latency, throughput and how far to trust them."`
+	Worker    workerCmd    `cmd:"" help:"Take part in a run that is spread over many machines."`
 	Serve     serveCmd     `cmd:"" help:"Serve a reference system until stdin closes or a signal comes."`
 	Shuttle   shuttleCmd   `cmd:"" name:"hop-shuttle" hidden:"" help:"Carry packets for a hop with a delay."`
 	Contender contenderCmd `cmd:"" help:"List, build, check and run contenders: anyone's systems."`

@@ -48,13 +48,15 @@ type runCmd struct {
 	Strict bool   `help:"Exit 4 when the result breaks a rule of an honest number."`
 	Peers  string `help:"Folder of contenders that --with can name." default:"peers"`
 
-	VsCommit  string `name:"vs-commit" help:"Build this commit of the current project as well and interleave both builds: the honest CI gate." placeholder:"REF"`
-	VsPackage string `name:"vs-package" help:"The command to build, such as ./cmd/server; the module's only one by default." placeholder:"PKG"`
-	VsArgs    string `name:"vs-args" help:"What the command is started with." placeholder:"ARGS"`
-	VsDriver  string `name:"vs-driver" help:"How it is called: rest or stdio." default:"rest"`
-	VsCase    string `name:"vs-case" help:"The case that is called; by default call/32B for rest." placeholder:"NAME"`
-	VsBlocks  int    `name:"vs-blocks" help:"How many blocks; more find smaller differences." default:"60"`
-	Gate      string `help:"With --vs-commit: exit 1 when the working tree is worse by more than this, beyond interval and noise floor." placeholder:"3%"`
+	VsCommit  string     `name:"vs-commit" help:"Build this commit of the current project as well and interleave both builds: the honest CI gate." placeholder:"REF"`
+	VsPackage string     `name:"vs-package" help:"The command to build, such as ./cmd/server; the module's only one by default." placeholder:"PKG"`
+	VsArgs    string     `name:"vs-args" help:"What the command is started with." placeholder:"ARGS"`
+	VsDriver  string     `name:"vs-driver" help:"How it is called: rest or stdio." default:"rest"`
+	VsCase    string     `name:"vs-case" help:"The case that is called; by default call/32B for rest." placeholder:"NAME"`
+	VsBlocks  int        `name:"vs-blocks" help:"How many blocks; more find smaller differences." default:"60"`
+	Fleet     fleetFlags `embed:""`
+
+	Gate string `help:"With --vs-commit: exit 1 when the working tree is worse by more than this, beyond interval and noise floor." placeholder:"3%"`
 }
 
 // Help shows how it is used.
@@ -69,6 +71,8 @@ func (runCmd) Help() string {
   toll run transport --profile mcp --with all
   toll run gateway --knee 'p99<5ms' --only toll
   toll run my-plan.yaml --strict
+  toll run load.yaml --workers 3 --listen 0.0.0.0:4222
+  toll run --simulate workers=100,time=20s,loss=0.01,skew=1s
   toll run --vs-commit HEAD~1 --gate 3%
 
 Exit: 0 ok, 1 a threshold or the gate was missed, 2 bad usage or plan, 3 not everything could be measured, 4 not publishable (--strict).`
@@ -86,6 +90,10 @@ func (c *runCmd) Run(ctx context.Context, s *streams) error {
 	switch {
 	case c.VsCommit != "":
 		return c.runVersus(ctx, s)
+	case c.Fleet.Simulate != "":
+		return c.simulate(s)
+	case c.Fleet.Workers > 0 || c.Fleet.Resume != "":
+		return c.runFleet(ctx, s)
 	case c.Gate != "":
 		return usage("--gate %s: judges what --vs-commit measures; toll compare judges two results", c.Gate)
 	}
@@ -325,6 +333,7 @@ type conducting struct {
 	seed              int64
 	out               string
 	json, strict      bool
+	annotate          func(*result.Document) // adds what only its caller knows; nil for nothing
 }
 
 // conduct runs a plan, writes the result's folder and prints the table, and turns the outcome into an exit code.
@@ -372,6 +381,9 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	if doc == nil {
 		os.RemoveAll(dir)
 		return nil, exit(exitNotMeasured, runErr)
+	}
+	if c.annotate != nil {
+		c.annotate(doc)
 	}
 	if err := write(s, dir, doc, c.json); err != nil {
 		return nil, exit(exitNotMeasured, err)

@@ -53,6 +53,7 @@ type LoadConfig struct {
 	Key     string
 	Resume  bool // let TLS sessions be resumed
 	NoNull  bool
+	Floor   bool // a socket with nothing on it beside the null target
 }
 
 // AssertJSON adds places in a JSON reply and what is wanted there, each as PLACE=VALUE.
@@ -105,6 +106,28 @@ func Load(ctx context.Context, cfg LoadConfig, settings plan.Settings) (plan.Pla
 		}
 	}
 	return p, &Opener{Opener: l, Hop: hop, house: l.house}, l.seen, nil
+}
+
+// LoadPlan is the plan of a load whose one target other machines call: nothing is called here. Kind is the hop's.
+func LoadPlan(cfg LoadConfig, settings plan.Settings) (p plan.Plan, kind string, err error) {
+	if len(cfg.Targets) != 1 || cfg.Targets[0].Command != "" {
+		return p, "", errors.New("several machines put a load on one URL; a comparison, or a command that is started, needs one machine")
+	}
+	t := cfg.Targets[0]
+	if err := t.check(); err != nil {
+		return p, "", err
+	}
+	p = plan.Plan{Schema: plan.Schema, Benchmark: result.Load, Cases: []string{caseRequest}, Phases: []string{t.phase()}, Contenders: []string{t.Name}, Baseline: t.Name, Settings: settings}
+	if len(cfg.Steps) > 0 {
+		p.Cases[0] = caseSession
+	}
+	if !cfg.NoNull {
+		p.Contenders = append(p.Contenders, result.Null)
+	}
+	if kind = "remote"; t.local() {
+		kind = "loopback"
+	}
+	return p, kind, nil
 }
 
 // ErrTarget is why a target can't be measured at all: nobody answers, or not as expected.

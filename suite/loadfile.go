@@ -51,6 +51,11 @@ func LoadFile(file string, cfg *LoadConfig, settings *plan.Settings) ([]string, 
 	if err != nil {
 		return nil, fmt.Errorf("load file: %w", err)
 	}
+	return LoadText(file, data, cfg, settings)
+}
+
+// LoadText is LoadFile with the file's text.
+func LoadText(file string, data []byte, cfg *LoadConfig, settings *plan.Settings) ([]string, error) {
 	var f loadFile
 	if err := plan.Unmarshal(file, data, &f); err != nil {
 		return nil, err

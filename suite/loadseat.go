@@ -61,6 +61,9 @@ func (l *loader) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 		}
 		seats = append(seats, null)
 	}
+	if l.cfg.Floor {
+		seats = append(seats, floorSeat(s))
+	}
 	started := l.open(ctx, s, seats)
 	for i := range started.Entries {
 		e := &started.Entries[i]
@@ -144,6 +147,17 @@ func (l *loader) commandSeat(t LoadTarget, role string) seat {
 		target: func(r contender.Ready, wire *driver.Wire) load.Target {
 			_, host, _ := strings.Cut(r.Addr, "://")
 			return l.target(r.Addr, host, cmp.Or(t.Path, r.Path, "/"), l.client, wire)
+		},
+	}
+}
+
+// floorSeat is a server of ours that sends back what it reads.
+func floorSeat(s lab.Setting) seat {
+	return seat{
+		contender: result.Contender{Name: result.Floor, Language: "go"}, role: result.Floor,
+		spec: func() (contender.Spec, error) { return contender.Self("serve", "echo") },
+		target: func(r contender.Ready, wire *driver.Wire) load.Target {
+			return &driver.Echo{Addr: r.Addr, Seed: uint64(s.Seed), Wire: wire}
 		},
 	}
 }

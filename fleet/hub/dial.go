@@ -127,4 +127,3 @@ func newMonotonic() monotonic              { return monotonic{time.Now()} }
 func (m monotonic) now() time.Duration     { return time.Since(m.base) }
 func (m monotonic) wall() time.Duration    { return time.Now().Round(0).Sub(m.base.Round(0)) }
 func (m monotonic) stepped() time.Duration { return m.wall() - m.now() }
-

@@ -237,7 +237,7 @@ func (w *laborer) run(at time.Duration) {
 		before := record.ReadMeter()
 		var out load.Outcome
 		err := ctx.Err()
-		var kept []load.Slice
+		var t fleet.Totals
 		if err == nil {
 			out, err = w.cfg.Generator.Run(ctx, func(s load.Slice) {
 				if ctx.Err() != nil && time.Since(begun) < s.To {
@@ -245,7 +245,7 @@ func (w *laborer) run(at time.Duration) {
 				}
 				used := record.ReadCPU()
 				slices <- made{from, s, used - cpu}
-				kept = append(kept, s)
+				count(&t, s.Shard)
 				from, cpu = from+1, used
 			})
 		}
@@ -253,8 +253,8 @@ func (w *laborer) run(at time.Duration) {
 		close(slices)
 		<-heard // so that the end of the load is heard of behind its last slice
 		return func(now time.Duration) []fleet.Work {
-			t := totals(out, kept, spent)
-			t.StartLate = late
+			t.Elapsed, t.Arrivals, t.InFlightMost, t.InFlight, t.Bursts, t.BurstMost = out.Elapsed, out.Arrivals, out.InFlightMost, out.InFlight, out.Bursts, out.BurstMost
+			t.Threads, t.CPU, t.Allocs, t.AllocBytes, t.StartLate = out.Threads, spent.CPU, spent.Allocs, spent.AllocBytes, late
 			if ctx.Err() != nil && err != nil {
 				t.Stopped, err = w.stopped, nil
 			}
@@ -288,24 +288,17 @@ func waitUntil(ctx context.Context, base time.Time, at time.Duration) {
 	}
 }
 
-// totals adds up what was delivered, by the worker's own count.
-func totals(out load.Outcome, kept []load.Slice, spent record.Meter) fleet.Totals {
-	t := fleet.Totals{
-		Elapsed: out.Elapsed, Arrivals: out.Arrivals, InFlightMost: out.InFlightMost, InFlight: out.InFlight, Bursts: out.Bursts, BurstMost: out.BurstMost,
-		Threads: out.Threads, CPU: spent.CPU, Allocs: spent.Allocs, AllocBytes: spent.AllocBytes,
-	}
-	for _, s := range kept {
-		t.OK += s.Shard.Latency.Count()
-		t.SumNS += s.Shard.Latency.Sum()
-		t.Dropped += s.Shard.Dropped
-		for kind, n := range s.Shard.Failures {
-			if t.Failed == nil {
-				t.Failed = make(map[string]int64)
-			}
-			t.Failed[kind] += n
+// count adds what was delivered to the totals, by the worker's own count.
+func count(t *fleet.Totals, s *record.Shard) {
+	t.OK += s.Latency.Count()
+	t.SumNS += s.Latency.Sum()
+	t.Dropped += s.Dropped
+	for kind, n := range s.Failures {
+		if t.Failed == nil {
+			t.Failed = make(map[string]int64)
 		}
+		t.Failed[kind] += n
 	}
-	return t
 }
 
 // sliced puts a slice into the worker's file and then on its way.

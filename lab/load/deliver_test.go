@@ -26,7 +26,7 @@ func deliveries(t *testing.T, s *server, vus int, l load.Load) ([]delivery, load
 	var got []delivery
 	l.Slices = int(plan.Total(l.Stages) / time.Second)
 	l.Deliver = func(sl load.Slice) {
-		got = append(got, delivery{time.Since(begin), sl, sl.Shard.Ops()})
+		got = append(got, delivery{time.Since(begin), sl, sl.Shard.Ops() + sl.Shard.Dropped})
 	}
 	l.Raw = true
 	out, err := c.Run(t.Context(), l)
@@ -36,13 +36,15 @@ func deliveries(t *testing.T, s *server, vus int, l load.Load) ([]delivery, load
 	if len(got) != len(out.Slices) {
 		t.Fatalf("%d of %d slices were delivered", len(got), len(out.Slices))
 	}
+	var calls int64
 	for i, d := range got {
 		if d.slice.From != out.Slices[i].From {
 			t.Errorf("delivery %d is of %v to %v", i, d.slice.From, d.slice.To)
 		}
-		if n := out.Slices[i].Shard.Ops(); n != d.calls {
-			t.Errorf("slice %d held %d calls when it was delivered and %d in the end", i, d.calls, n)
+		if n := d.slice.Shard.Ops() + d.slice.Shard.Dropped; n != d.calls || out.Slices[i].Shard.Ops() != 0 {
+			t.Errorf("slice %d held %d calls when it was delivered and %d in the end, and %d are in the outcome", i, d.calls, n, out.Slices[i].Shard.Ops())
 		}
+		calls += d.calls
 		var raw record.Hist
 		for _, v := range d.slice.Shard.Raw() {
 			raw.Record(v)
@@ -50,6 +52,9 @@ func deliveries(t *testing.T, s *server, vus int, l load.Load) ([]delivery, load
 		if !raw.Equal(&d.slice.Shard.Latency) {
 			t.Errorf("slice %d: %d raw latencies are not those of the histogram of %d", i, raw.Count(), d.slice.Shard.Latency.Count())
 		}
+	}
+	if l.Open && calls != out.Arrivals {
+		t.Errorf("%d calls were delivered of %d arrivals", calls, out.Arrivals)
 	}
 	return got, out
 }
@@ -76,7 +81,7 @@ func TestSlicesAreDeliveredWhenNothingCanBeAdded(t *testing.T) {
 		"closed, ramp":      {time.Millisecond, load.Load{Stages: []plan.Stage{{Duration: plan.Duration(10 * time.Second), Target: 5}}}, time.Millisecond},
 		"open":              {3 * time.Millisecond, load.Load{Stages: plan.Hold(500, 10*time.Second), Open: true}, 120 * time.Millisecond},
 		"open, rare":        {3 * time.Millisecond, load.Load{Stages: plan.Hold(.7, 10*time.Second), Open: true}, 1600 * time.Millisecond},
-		"open, many idle":   {90 * time.Millisecond, load.Load{Stages: []plan.Stage{{0, 500}, {plan.Duration(3 * time.Second), 500}, {0, 5}, {plan.Duration(7 * time.Second), 5}}, Open: true}, 400 * time.Millisecond},
+		"open, many idle":   {90 * time.Millisecond, load.Load{Stages: []plan.Stage{{Target: 500}, {Duration: plan.Duration(3 * time.Second), Target: 500}, {Target: 5}, {Duration: plan.Duration(7 * time.Second), Target: 5}}, Open: true}, 400 * time.Millisecond},
 		"open, overwhelmed": {3 * time.Second, load.Load{Stages: plan.Hold(100, 10*time.Second), Open: true, InFlight: 20}, 3200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,25 +100,25 @@ func TestSegmentsAddUpToTheLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 7))
-		stages := []plan.Stage{{plan.Duration(3 * time.Second), 300}, {plan.Duration(4 * time.Second), 50}}
-		_, whole := deliveries(t, &server{takes: time.Millisecond}, 5, load.Load{Stages: stages, Open: true})
+		stages := []plan.Stage{{Duration: plan.Duration(3 * time.Second), Target: 300}, {Duration: plan.Duration(4 * time.Second), Target: 50}}
+		whole, sum := deliveries(t, &server{takes: time.Millisecond}, 5, load.Load{Stages: stages, Open: true})
 		of := 2 + r.IntN(6)
 		var arrivals int64
-		sums := make([]int64, len(whole.Slices))
+		sums := make([]int64, len(whole))
 		for i := range of {
 			shares, ahead := plan.Segment{Number: i, Of: of}.Rates(stages)
-			_, out := deliveries(t, &server{takes: time.Millisecond}, 5, load.Load{Stages: shares, Open: true, Ahead: ahead})
+			all, out := deliveries(t, &server{takes: time.Millisecond}, 5, load.Load{Stages: shares, Open: true, Ahead: ahead})
 			arrivals += out.Arrivals
-			for k, s := range out.Slices {
-				sums[k] += s.Shard.Ops()
+			for k, d := range all {
+				sums[k] += d.calls
 			}
 		}
-		if arrivals != whole.Arrivals {
-			t.Errorf("%d segments have %d arrivals, the whole %d", of, arrivals, whole.Arrivals)
+		if arrivals != sum.Arrivals {
+			t.Errorf("%d segments have %d arrivals, the whole %d", of, arrivals, sum.Arrivals)
 		}
 		for k, n := range sums {
-			if n != whole.Slices[k].Shard.Ops() {
-				t.Errorf("slice %d: %d calls, %d of the whole", k, n, whole.Slices[k].Shard.Ops())
+			if n != whole[k].calls {
+				t.Errorf("slice %d: %d calls, %d of the whole", k, n, whole[k].calls)
 			}
 		}
 	})

@@ -27,7 +27,7 @@ type Load struct {
 
 	// Of one generator among several; see plan.Segment.
 	Ahead   float64     // open: where the first arrival lies in its interval, 0 to 1
-	Deliver func(Slice) // called for each slice, in order, as soon as nothing can be added to it; it must not block. nil for none
+	Deliver func(Slice) // called for each slice, in order, as soon as nothing can be added to it; it must not block, and the slice is then not in the outcome. nil for none
 	Raw     bool        // keep every success's latency beside the histograms
 }
 
@@ -124,6 +124,7 @@ type Sheet struct {
 	ends    []time.Duration
 	deliver func(Slice) // nil: slices are handed out at the end only
 	raw     bool
+	nothing *record.Shard // of a slice that was delivered
 
 	mu     sync.Mutex
 	slices []Slice // guarded by mu
@@ -133,7 +134,7 @@ type Sheet struct {
 
 // NewSheet divides a load's time into slices.
 func NewSheet(l Load) *Sheet {
-	s := &Sheet{deliver: l.Deliver, raw: l.Raw}
+	s := &Sheet{deliver: l.Deliver, raw: l.Raw, nothing: new(record.Shard)}
 	longest := plan.Total(l.Stages)
 	if l.Slices > 1 {
 		longest /= time.Duration(l.Slices)
@@ -207,6 +208,7 @@ func (s *Sheet) release(slice int) {
 	s.held[slice]--
 	for s.low < len(s.held) && s.held[s.low] == 0 {
 		s.deliver(s.slices[s.low])
+		s.slices[s.low].Shard = s.nothing // an hour's slices are not kept
 		s.low++
 	}
 }
