@@ -265,6 +265,7 @@ func (c *Coordinator) Tick(now time.Duration) []Action {
 	if now < c.Next() || c.over {
 		return nil
 	}
+	c.stoodStill(now)
 	c.ticked = now
 	out := []Action{c.send(Message{Clock: &Clock{T1: now}})}
 	for _, m := range slices.Clone(c.order) {
@@ -272,6 +273,20 @@ func (c *Coordinator) Tick(now time.Duration) []Action {
 	}
 	c.advance(now)
 	return append(out, c.conclude(now)...)
+}
+
+// stoodStill forgives the workers the time in which this process itself did not run: nothing they said could be heard.
+func (c *Coordinator) stoodStill(now time.Duration) {
+	gap := now - c.ticked - tickEvery
+	if c.ticked < 0 || gap < tickEvery {
+		return
+	}
+	for _, m := range c.order {
+		m.heard += gap
+	}
+	if c.started {
+		c.note(now, "", "the coordinator stood still for %s", seconds(gap))
+	}
 }
 
 // watch looks at how long a worker has been silent.

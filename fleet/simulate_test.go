@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toll/fleet"
+	"toll/lab/plan"
 )
 
 // simulate runs a simulation, and fails when what is merged is silently not what was made.
@@ -110,5 +111,26 @@ func TestASimulationIsTheSameAgain(t *testing.T) {
 	a, b := simulate(t, s), simulate(t, s)
 	if a.ToCoordinator != b.ToCoordinator || a.ToWorkers != b.ToWorkers || a.Slices != b.Slices || a.Took != b.Took {
 		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+func shortSettings() plan.Settings {
+	return plan.Settings{Model: plan.Closed, Duration: plan.Duration(3 * time.Second), Concurrency: []int{2}, Rounds: 1, Blocks: 1}
+}
+
+func TestPlansThatAFleetCantSpread(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*fleet.Config){
+		"0 workers; expected 1 to 10000":                                                  func(c *fleet.Config) { c.Workers = 0 },
+		"the plan's turns are calls, not a time; a fleet spreads a load that lasts":       func(c *fleet.Config) { c.Settings.Duration = 0 },
+		"the plan ends after a number of calls; a fleet spreads a load that lasts":        func(c *fleet.Config) { c.Settings.CallsOnly = true },
+		"the plan has 2 rounds, 1 blocks and 1 concurrencies; a fleet runs one load once": func(c *fleet.Config) { c.Settings.Rounds = 2 },
+		"3 workers for 2 VUs; expected a VU for each at least":                            func(c *fleet.Config) { c.Workers = 3 },
+	} {
+		c := fleet.Config{Run: "run", Workers: 1, Settings: shortSettings()}
+		change(&c)
+		if err := c.Check(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ const (
 	beatEvery    = time.Second // when nobody asks
 	publishEvery = 2 * time.Second
 	mostPublish  = 64               // slices that are published again at once
+	stillFor     = 2 * time.Second  // without a tick: the process itself stood still
 	lingerFor    = 10 * time.Minute // with what was measured and nobody to hand it to
 )
 
@@ -48,6 +49,7 @@ type Worker struct {
 	plan   *Assignment
 	heard  time.Duration // of the coordinator
 	beaten time.Duration
+	ticked time.Duration
 	goAt   time.Duration
 	failed string
 	gone   bool
@@ -122,6 +124,10 @@ func (w *Worker) Tick(now, stepped time.Duration) []Work {
 		return nil
 	}
 	w.stepped = stepped
+	if gap := now - w.ticked; w.ticked != 0 && gap >= stillFor { // this process did not run, so it could not hear anything
+		w.heard += gap
+	}
+	w.ticked = now
 	var out []Work
 	if now >= w.Next() {
 		out = w.tell(now)

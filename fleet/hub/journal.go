@@ -18,6 +18,7 @@ type Journal struct {
 	file *os.File
 	at   []int64 // where each slice's bytes begin
 	size []int
+	sums []uint32
 	end  int64
 }
 
@@ -47,6 +48,7 @@ func (j *Journal) Append(body []byte) error {
 	}
 	j.at = append(j.at, j.end+int64(len(head)))
 	j.size = append(j.size, len(body))
+	j.sums = append(j.sums, crc32.Checksum(body, castagnoli))
 	j.end += int64(len(head) + len(body))
 	return nil
 }
@@ -59,6 +61,9 @@ func (j *Journal) Read(n int) ([]byte, error) {
 	body := make([]byte, j.size[n])
 	if _, err := j.file.ReadAt(body, j.at[n]); err != nil {
 		return nil, fmt.Errorf("slice %d of %s: %w", n, j.file.Name(), err)
+	}
+	if crc32.Checksum(body, castagnoli) != j.sums[n] {
+		return nil, fmt.Errorf("slice %d of %s is not what was written there", n, j.file.Name())
 	}
 	return body, nil
 }

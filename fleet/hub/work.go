@@ -331,7 +331,7 @@ func (w *laborer) sliced(now time.Duration, a *fleet.Assignment, m made) []fleet
 func (w *laborer) publish(c fleet.Copy) {
 	body, err := w.journal.Read(c.N)
 	if err != nil {
-		w.cfg.Say("worker %s: %v", w.cfg.ID, err)
+		w.do(w.rules.Fail(w.clock.now(), err.Error()), nil)
 		return
 	}
 	run := w.rules.Run()
