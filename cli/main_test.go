@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,7 @@ import (
 
 // TestMain makes the test binary toll itself: contenders of ours are started by the path of the running program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "receipt" || os.Args[1] == "hop-shuttle") || os.Getenv(asToll) != "" {
+	if len(os.Args) > 1 && slices.Contains([]string{"serve", "receipt", "hop-shuttle", "run", "worker"}, os.Args[1]) || os.Getenv(asToll) != "" {
 		os.Exit(toll())
 	}
 	testscript.Main(m, map[string]func(){
