@@ -24,7 +24,7 @@ const drainTime = 3 * time.Second
 
 // systems are what serve knows.
 func systems() []string {
-	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "bus-host", "gateway-host", "spawn-host", "agent-worker"})
+	return slices.Concat(system.Names(), system.Engines(), []string{"bus", "bus-worker", "bus-broker", "bus-host", "gateway-host", "spawn-host", "agent-worker", "gateway-agents"})
 }
 
 type serveCmd struct {
@@ -93,6 +93,8 @@ func (serveCmd) Help() string {
   toll serve spawn --isolation warm
   toll serve gateway --front nethttp
   toll serve gateway topology.yaml --routes routes.yaml --addr 127.0.0.1:8080
+  toll serve gateway-agents --at nats://192.0.2.7:4222
+  toll serve gateway --at nats://192.0.2.7:4222 --addr 192.0.2.8:8080
   toll serve agents topology.yaml --addr 127.0.0.1:8095
   toll serve echo
   toll serve bus-worker --carrier direct --addr 192.0.2.7:7411
@@ -121,6 +123,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	}
 	if bench, err := system.Bench(c.System); err == nil {
 		return c.engine(ctx, s, bench)
+	}
+	if c.System == "gateway" && c.Gateway.Remote {
+		return c.remoteGateway(ctx, s)
 	}
 	if c.System == "bus-host" {
 		return c.busHost(ctx, s)
@@ -169,7 +174,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 func (c *serveCmd) config() (cfg system.Config, err error) {
 	cfg = system.Config{
 		Addr: c.Addr, Unix: c.Unix, Envelope: c.Envelope, MaxBody: c.MaxBody,
-		Isolation: c.Spawn.Isolation, Carrier: c.Bus.Carrier, At: c.Bus.At, PostQuantum: c.PQ,
+		Isolation: c.Spawn.Isolation, Carrier: c.Bus.Carrier, At: c.Bus.At, Store: c.Bus.Store, PostQuantum: c.PQ,
 	}
 	for _, f := range []struct {
 		flag, given, system string

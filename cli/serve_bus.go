@@ -19,7 +19,8 @@ import (
 // busFlags are those of serve that only the processes of the bus have.
 type busFlags struct {
 	Carrier string `help:"bus: how it is reached, inproc, direct, direct-mailbox, routed, nats, zmtp, zmtp-proxy, nats-go or floor." placeholder:"NAME"`
-	At      string `help:"bus: where it connects to, a worker, a router, a NATS server or a proxy. Without it, bus starts what it needs." placeholder:"ADDR"`
+	At      string `help:"bus: where it connects to, a worker, a router, a NATS server or a proxy. Without it, bus starts what it needs. gateway, gateway-agents: the NATS server, with JetStream, that gateways and agents meet at." placeholder:"ADDR"`
+	Store   string `help:"bus-broker, nats: keep streams and buckets in this folder." placeholder:"DIR"`
 	Own     bool   `help:"bus: a connection for each caller instead of one for all."`
 	Token   string `name:"token-file" help:"bus and its processes: file with a secret that who connects shows and who listens wants; without it anybody who can connect can register and route." placeholder:"FILE" type:"existingfile"`
 	Fault   string `help:"bus: spoil the connection, such as delay=5ms,jitter=1ms,drop=0.001,replay=0.01,reset=0.001,split=1; up. or down. in front of a name is one direction." placeholder:"LIST"`

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
+	"toll/contender"
 	"toll/system"
 )
 
@@ -14,6 +17,7 @@ import (
 type gatewayFlags struct {
 	Routes   string `help:"gateway: serve the agents of a topology file by the routes in this one (YAML)." placeholder:"FILE" type:"existingfile"`
 	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
+	Remote   bool   `help:"gateway: have the agents in another process, behind a NATS server in a third; both are started with it."`
 	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
 	ClientCA string `name:"client-ca" help:"gateway: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
 	Allow    string `help:"gateway: file of the subjects and alternative names that may make requests, one a line." placeholder:"FILE" type:"existingfile"`
@@ -67,4 +71,33 @@ func reloading(ctx context.Context, s *streams, running *system.Running) (stop f
 		signal.Stop(hups)
 		cancel()
 	}
+}
+
+// remoteGateway serves a gateway whose agents are in a process of their own, with a NATS server between them.
+func (c *serveCmd) remoteGateway(ctx context.Context, s *streams) (err error) {
+	dir, err := os.MkdirTemp("", "toll-")
+	if err != nil {
+		return exit(exitNotMeasured, fmt.Errorf("serve gateway --remote: a folder for the server: %w", err))
+	}
+	defer os.RemoveAll(dir)
+	var started []*contender.Process
+	defer func() {
+		for _, p := range slices.Backward(started) {
+			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	at := ""
+	for _, args := range [][]string{{"serve", "bus-broker", "--carrier", system.NATS, "--store", dir}, {"serve", "gateway-agents", "--at"}} {
+		if at != "" {
+			args = append(args, at)
+		}
+		p, err := startSelf(ctx, args)
+		if err != nil {
+			return exit(exitNotMeasured, fmt.Errorf("serve gateway --remote: %w", err))
+		}
+		started = append(started, p)
+		at = p.Ready().Addr
+	}
+	c.Gateway.Remote, c.Bus.At = false, at
+	return c.Run(ctx, s)
 }

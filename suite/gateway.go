@@ -86,6 +86,7 @@ func fronts() map[string]front {
 		"toll":         {sdk: "toll's gateway on its own HTTP loop, real agents", serve: []string{"gateway"}},
 		"toll-plain":   {sdk: "the same in the clear", serve: []string{"gateway"}, clear: true},
 		"toll-nethttp": {sdk: "toll's gateway on net/http, real agents", serve: []string{"gateway", "--front", "nethttp"}},
+		"toll-remote":  {sdk: "toll's gateway, the agents in another process behind a NATS server", serve: []string{"gateway", "--remote"}},
 		"nethttp":      {sdk: "the same handlers on bare net/http, no agents", serve: []string{"gateway", "--front", "bare"}},
 		"null":         {sdk: "one canned reply", serve: []string{"null"}, role: result.Null},
 		"floor":        {sdk: "raw socket, echo", serve: []string{"echo"}, role: result.Floor},
@@ -198,7 +199,7 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		out.client = driver.ClientLoop // the cheaper the client, the further from what is measured its own knee
 	}
 	out.clear = s.Phase == mtlsPhase && out.tls == nil
-	out.handles = f.role == ""
+	out.handles = f.role == "" && name != "toll-remote" // its handlers are in another process
 	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
 	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
 		if f.role == result.Floor {

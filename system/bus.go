@@ -263,7 +263,7 @@ func natsURL(at string) string {
 func startBroker(cfg Config) (*Running, error) {
 	switch cfg.Carrier {
 	case NATS, NATSGo:
-		b, err := bus.StartBroker(bus.BrokerConfig{Addr: cfg.Addr, Token: cfg.Token})
+		b, err := bus.StartBroker(bus.BrokerConfig{Addr: cfg.Addr, Token: cfg.Token, Store: cfg.Store})
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,13 @@ func (t *tally) time(answer func(map[string]any, waiting) (any, error), payload 
 	return answer(payload, c)
 }
 
-func (t *tally) handled() (calls, ns int64) { return t.calls.Load(), t.ns.Load() }
+// handled is what was counted; false where the handlers are elsewhere, and there is no tally.
+func (t *tally) handled() (calls, ns int64, ok bool) {
+	if t == nil {
+		return 0, 0, false
+	}
+	return t.calls.Load(), t.ns.Load(), true
+}
 
 // workWithin is for work of a millisecond: one call is handled while one waits.
 const workWithin = 2 * time.Millisecond
@@ -134,6 +140,10 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	if cfg.Front != "" && !slices.Contains(Fronts(), cfg.Front) {
 		return nil, "", fmt.Errorf("front %q: want one of %s", cfg.Front, strings.Join(Fronts(), ", "))
 	}
+	if cfg.At != "" {
+		s, err := gatewayBefore(ctx, cfg)
+		return s, scheme, err
+	}
 	rt := agent.New(agent.Config{})
 	var routes []gateway.Route
 	for name, x := range handlers() {
@@ -145,27 +155,57 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 		if _, err := rt.Spawn(ctx, name, h, agent.Spec{Inline: !x.long}); err != nil {
 			return nil, "", errors.Join(err, rt.Close(ctx))
 		}
-		routes = append(routes, gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name, Within: x.within})
+		routes = append(routes, routeOf(name, x))
 	}
-	g, err := gateway.New(gateway.Config{
-		Routes: routes, Asker: asker{rt}, MaxBody: int(cfg.MaxBody), TLS: cfg.Gateway, NetHTTP: cfg.Front == "nethttp",
-	})
+	s, err := newGateway(cfg, asker{rt}, routes, rt.Close)
 	if err != nil {
 		return nil, "", errors.Join(err, rt.Close(ctx))
 	}
-	return &gatewayServer{g, t, rt}, scheme, nil
+	s.tally = t
+	return s, scheme, nil
+}
+
+func routeOf(name string, h handler) gateway.Route {
+	return gateway.Route{Method: http.MethodPost, Path: "/v1/" + name, Agent: name, Within: h.within}
+}
+
+// gatewayBefore makes a gateway whose agents are elsewhere: it finds them by their names, over the NATS server at cfg.At.
+func gatewayBefore(ctx context.Context, cfg Config) (server, error) {
+	o, err := newOutpost(ctx, cfg.At, cfg.Token)
+	if err != nil {
+		return nil, err
+	}
+	var routes []gateway.Route
+	for name, x := range handlers() {
+		routes = append(routes, routeOf(name, x))
+	}
+	s, err := newGateway(cfg, remoteAsker{asker{o.rt}}, routes, o.Close)
+	if err != nil {
+		return nil, errors.Join(err, o.Close(ctx))
+	}
+	return s, nil
+}
+
+func newGateway(cfg Config, ask gateway.Asker, routes []gateway.Route, end func(context.Context) error) (*gatewayServer, error) {
+	g, err := gateway.New(gateway.Config{
+		Routes: routes, Asker: ask, MaxBody: int(cfg.MaxBody), TLS: cfg.Gateway, NetHTTP: cfg.Front == "nethttp",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &gatewayServer{g, nil, end}, nil
 }
 
 // A gatewayServer is a gateway and the agents behind it.
 type gatewayServer struct {
 	*gateway.Gateway
-	*tally
-	rt *agent.Runtime
+	*tally // nil when the handlers are elsewhere
+	end    func(context.Context) error
 }
 
 // Shutdown drains the gateway, then stops the agents.
 func (s *gatewayServer) Shutdown(ctx context.Context) error {
-	return errors.Join(s.Gateway.Shutdown(ctx), s.rt.Close(ctx))
+	return errors.Join(s.Gateway.Shutdown(ctx), s.end(ctx))
 }
 
 // An asker reaches a runtime's agents for a gateway.

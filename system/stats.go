@@ -26,9 +26,12 @@ func Stats() Usage {
 // Stats reads the usage of the process and what the system's handlers have done, where it counts that.
 func (r *Running) Stats() Usage {
 	u := Stats()
-	if h, ok := r.server.(interface{ handled() (calls, ns int64) }); ok {
-		calls, ns := h.handled()
-		u.Handled, u.HandlerNS = &calls, &ns
+	if h, ok := r.server.(interface {
+		handled() (calls, ns int64, ok bool)
+	}); ok {
+		if calls, ns, ok := h.handled(); ok {
+			u.Handled, u.HandlerNS = &calls, &ns
+		}
 	}
 	return u
 }

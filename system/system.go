@@ -26,8 +26,9 @@ type Config struct {
 	Isolation string        // where the children of spawn run: one of Isolations, goroutine when empty
 
 	Carrier string // of a bus process: one of Carriers
-	At      string // where a bus worker connects to: a router, a broker, a proxy
+	At      string // where a bus worker connects to: a router, a broker, a proxy; of gateway and gateway-agents, the NATS server between them
 	Token   string // of the bus: shown by who connects and wanted by who listens; empty for none
+	Store   string // of a NATS broker: folder of its streams; empty for none
 
 	// PostQuantum refuses peers without the hybrid key exchange X25519MLKEM768.
 	PostQuantum bool
@@ -67,6 +68,9 @@ type Running struct {
 // every HTTP request), spawn (children on request), gateway (agents behind HTTP) or agents (those of a topology file). It
 // answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
+	if name == "gateway-agents" {
+		return startGatewayAgents(ctx, cfg)
+	}
 	if name == "bus-worker" || name == "bus-broker" {
 		return startBus(ctx, name, cfg)
 	}
