@@ -32,6 +32,7 @@ type fleetFlags struct {
 	Listen    string        `help:"Where workers connect to; on loopback, at a free port, unless given." placeholder:"HOST:PORT"`
 	NATS      string        `name:"nats" help:"Use this NATS server or cluster, which must have JetStream, instead of one of our own." placeholder:"URL"`
 	NKeys     string        `name:"nkeys" help:"Let in those workers whose public nkeys are in this file, one a line, instead of whoever has the token." placeholder:"FILE" type:"existingfile"`
+	Token     string        `help:"What workers must know; drawn unless given." env:"TOLL_TOKEN" placeholder:"TEXT"`
 	OnLoss    string        `help:"When a worker is lost: invalidate ends the run and keeps what all had delivered; continue goes on with less load." enum:"invalidate,continue" default:"invalidate" placeholder:"WHAT"`
 	Rejoin    time.Duration `help:"How long a worker may be out of reach, or the workers without their coordinator." default:"15s"`
 	Raw       bool          `help:"Workers keep every latency in a file of their own."`
@@ -110,7 +111,7 @@ func (c *runCmd) runFleet(ctx context.Context, s *streams) error {
 	if f.failed != nil {
 		err = exit(exitNotMeasured, f.failed)
 	}
-	if report := conductor.Report(); report != nil && report.Whole() {
+	if report := conductor.Report(); report != nil && (report.Whole() || !f.started) {
 		err = errors.Join(err, conductor.Forget(ctx))
 		stop()
 		os.RemoveAll(dir)
@@ -148,7 +149,7 @@ func (c *runCmd) fleetRun() (r fleetRun, text []byte, dir string, err error) {
 		Run: time.Now().UTC().Format("20060102T150405-") + hex.EncodeToString(id), Listen: c.Fleet.Listen, NATS: c.Fleet.NATS, Workers: c.Fleet.Workers,
 		OnLoss: c.Fleet.OnLoss, Rejoin: plan.Duration(c.Fleet.Rejoin), Seed: cmp.Or(c.Seed, 1+time.Now().UnixNano()%9999), Raw: c.Fleet.Raw,
 	}
-	if r.NATS == "" && c.Fleet.NKeys == "" {
+	if r.Token = c.Fleet.Token; r.NATS == "" && c.Fleet.NKeys == "" && r.Token == "" {
 		secret := make([]byte, 16)
 		rand.Read(secret)
 		r.Token = hex.EncodeToString(secret)
@@ -175,7 +176,8 @@ func (c *runCmd) server(r fleetRun, dir string) (access hub.Access, stop func(),
 		return access, nil, err
 	}
 	if r.NATS != "" {
-		return hub.Access{URL: r.NATS, Seed: c.Fleet.NKey, TLS: config}, func() {}, nil
+		url, err := withToken(r.NATS, r.Token)
+		return hub.Access{URL: url, Seed: c.Fleet.NKey, TLS: config}, func() {}, err
 	}
 	sc := hub.ServerConfig{Addr: r.Listen, Store: filepath.Join(dir, fleetStore), Token: r.Token, TLS: config}
 	if c.Fleet.NKeys != "" {
@@ -304,6 +306,7 @@ type fleetOpener struct {
 	conductor *hub.Conductor
 	plan      plan.Plan
 	cpu       time.Duration // of this process when the load started
+	started   bool
 	failed    error
 	report    *fleet.Report
 	spent     time.Duration // of this process during the load
@@ -323,7 +326,7 @@ func (f *fleetOpener) Open(ctx context.Context, _ lab.Setting) (lab.Set, error) 
 	case <-ctx.Done():
 		return lab.Set{}, ctx.Err()
 	}
-	f.cpu = record.ReadCPU()
+	f.cpu, f.started = record.ReadCPU(), true
 	r := f.conductor.Report()
 	e := lab.Entry{
 		Contender: result.Contender{Name: f.plan.Contenders[0]}, Connections: "per-caller", Target: fleetTarget{f, false},
