@@ -568,7 +568,10 @@ func (c *Coordinator) collect(now time.Duration, w *member) []Action {
 		return []Action{c.send(Message{To: w.id, Bye: "everything is here"})}
 	}
 	if missing := w.missing(t.Slices, mostResend); len(missing) > 0 {
-		if w.asked != 0 && now-w.asked < askEvery {
+		if w.asked == 0 { // they may be on their way
+			w.asked = now
+		}
+		if now-w.asked < askEvery {
 			return nil
 		}
 		w.asked = now

@@ -92,6 +92,9 @@ func loadScreen(b *bytes.Buffer, d *result.Document, g *result.Group, r *result.
 	periodsText(b, d, r)
 	costText(b, d, g, r)
 	checksText(b, d, r)
+	if text := fleetText(r); text != "" {
+		b.WriteString("  " + text + "\n")
+	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(b, "  ! %s\n", w)
 	}

@@ -21,7 +21,7 @@ func Markdown(w io.Writer, d *result.Document) error {
 		if parts := partsText(ordered(g)); len(parts) > 0 {
 			b.WriteString("- " + strings.Join(parts, "\n- ") + "\n\n")
 		}
-		for _, text := range []string{loopText(g), retainedText(g), controlText(g), warningText(g)} {
+		for _, text := range []string{loopText(g), retainedText(g), fleetTexts(g), controlText(g), warningText(g)} {
 			if text != "" {
 				b.WriteString(text + "\n\n")
 			}
