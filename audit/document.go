@@ -73,6 +73,9 @@ func ofDocument(d *result.Document, r *result.Row) *row {
 	zero := 0.0
 	out.load = published.Shape{Model: d.Method.Model, Users: float64(r.Concurrency), Success: "content", Order: d.Method.Order, Samples: float64(r.OK)}
 	out.load.Pause = &zero
+	if d.Plan.CallsOnly {
+		out.load.Users = 0 // users whose calls are made leave: how many there were on average is the document's own Little ratio
+	}
 	f["ok"], f["count"] = float64(r.OK), float64(r.OK)
 	if r.Latency == nil {
 		return out
