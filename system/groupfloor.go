@@ -27,6 +27,7 @@ const (
 	floorMessage    = 70  // the text
 	floorParent     = 110 // a parent node's hash input
 	floorSecret     = 80  // the group secrets
+	floorSealed     = 82  // a path secret, encrypted
 	scheduleLabels  = 11  // joiner, epoch and nine derived secrets
 	ratchetLabels   = 3   // key, nonce, next secret
 	senderLabels    = 2
@@ -58,21 +59,21 @@ type floor struct {
 	sum  byte           // of what came out, so that nothing is left out
 }
 
-func newFloor(members int, seam mls.Seam) (*floor, error) {
-	f := &floor{text: make([]byte, 2048+members*floorPackage), gcm: make(map[int][]byte)}
+func newFloor(c groupCase, seam mls.Seam) (*floor, error) {
+	f := &floor{text: make([]byte, 2048+c.members*floorPackage), gcm: make(map[int][]byte)}
 	var err error
 	switch seam {
 	case mls.StandardCurves:
-		f.floorCrypto, err = newStandardFloor(f.text, members)
+		f.floorCrypto, err = newStandardFloor(f.text, c)
 	case mls.FastCurves:
-		f.floorCrypto, err = newFastFloor(f.text, members)
+		f.floorCrypto, err = newFastFloor(f.text, c)
 	default:
 		err = fmt.Errorf("no floor on the seam %s", seam)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range []int{12, floorMessage + 70, floorContext + floorSignedHead, floorTree(members)} {
+	for _, n := range []int{12, floorMessage + 70, c.commitSize(), floorTree(c.members)} {
 		f.gcm[n] = f.encrypt(f.text[:n])
 	}
 	return f, nil
@@ -126,7 +127,7 @@ func groupFloor(_ context.Context, q engine.Question) (engine.Work, error) {
 	if err != nil {
 		return engine.Work{}, err
 	}
-	f, err := newFloor(c.members, input.seam)
+	f, err := newFloor(c, input.seam)
 	if err != nil {
 		return engine.Work{}, err
 	}
@@ -202,15 +203,19 @@ func (c groupCase) seals() int {
 	return c.members
 }
 
+// commitSize is about the size of a commit without proposals: a leaf, and a path secret for each that it is encrypted to.
+func (c groupCase) commitSize() int { return floorContext + floorSignedHead + c.seals()*floorSealed }
+
 // commit: a path with its leaf, its secrets encrypted; the tree and parent hashes of the path; a commit signed and
 // encrypted under the secret tree's key; an epoch.
 func (f *floor) commit(c groupCase) error {
 	f.hash(1, floorLeaf)
 	f.hash(2*c.depth(), floorParent)
 	f.sign(floorLeaf)
-	f.sign(floorContext + floorSignedHead)
+	f.sign(c.commitSize())
+	f.hash(1, c.commitSize())
 	err := errors.Join(f.generate(), f.path(c.depth()), f.seal(c.seals(), floorContext), f.expand(2*c.depth()+leafRatchets+ratchetLabels+senderLabels))
-	f.encrypt(f.text[:floorContext+floorSignedHead])
+	f.encrypt(f.text[:c.commitSize()])
 	f.encrypt(f.text[:12])
 	return errors.Join(err, f.schedule())
 }
@@ -219,9 +224,10 @@ func (f *floor) commit(c groupCase) error {
 // one path secret opened and the key of the root derived; the tree and parent hashes of the path; an epoch.
 func (f *floor) ingestCommit(c groupCase) error {
 	f.hash(1, floorLeaf)
+	f.hash(1, c.commitSize())
 	f.hash(2*c.depth(), floorParent)
 	return errors.Join(
-		f.expand(2*c.depth()+leafRatchets+ratchetLabels+senderLabels), f.decrypt(12), f.decrypt(floorContext+floorSignedHead),
-		f.known(floorContext+floorSignedHead, floorLeaf), f.open(), f.path(1), f.schedule(),
+		f.expand(2*c.depth()+leafRatchets+ratchetLabels+senderLabels), f.decrypt(12), f.decrypt(c.commitSize()),
+		f.known(c.commitSize(), floorLeaf), f.open(), f.path(1), f.schedule(),
 	)
 }

@@ -24,11 +24,11 @@ type fastFloor struct {
 	sum       byte
 }
 
-func newFastFloor(text []byte, members int) (*fastFloor, error) {
+func newFastFloor(text []byte, c groupCase) (*fastFloor, error) {
 	f := &fastFloor{text: text, signature: make(map[int][][]byte)}
 	rand.Read(f.private[:])
 	f.public = curve.Base(&f.private)
-	for range members + 1 {
+	for range c.members + 1 {
 		seed := make([]byte, curve.SeedSize)
 		rand.Read(seed)
 		s, err := curve.NewSigner(seed)
@@ -40,7 +40,7 @@ func newFastFloor(text []byte, members int) (*fastFloor, error) {
 			f.signature[n] = append(f.signature[n], s.Sign(nil, text[:n]))
 		}
 	}
-	for _, n := range []int{floorMessage + floorSignedHead, floorContext + floorSignedHead, floorTree(members)} {
+	for _, n := range []int{floorMessage + floorSignedHead, c.commitSize(), floorTree(c.members)} {
 		f.signature[n] = [][]byte{f.signers[0].Sign(nil, text[:n])}
 	}
 	f.known0, _ = curve.Expand(f.signers[0].Public())

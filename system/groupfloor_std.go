@@ -22,7 +22,7 @@ type standardFloor struct {
 	sum       byte
 }
 
-func newStandardFloor(text []byte, members int) (*standardFloor, error) {
+func newStandardFloor(text []byte, c groupCase) (*standardFloor, error) {
 	f := &standardFloor{kem: hpke.DHKEM(ecdh.X25519()), text: text, signature: make(map[int][]byte)}
 	var err error
 	if f.public, f.key, err = ed25519.GenerateKey(rand.Reader); err != nil {
@@ -32,7 +32,7 @@ func newStandardFloor(text []byte, members int) (*standardFloor, error) {
 		return nil, err
 	}
 	f.sealed, err = hpke.Seal(f.recipient.PublicKey(), hpke.HKDFSHA256(), hpke.AES128GCM(), text[:floorContext], text[:floorSecret])
-	for _, n := range []int{floorLeaf, floorPackage, floorMessage + floorSignedHead, floorContext + floorSignedHead, floorTree(members)} {
+	for _, n := range []int{floorLeaf, floorPackage, floorMessage + floorSignedHead, c.commitSize(), floorTree(c.members)} {
 		f.signature[n] = ed25519.Sign(f.key, text[:n])
 	}
 	return f, err
