@@ -43,3 +43,31 @@ func TestSealingAllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations into a buffer that is large enough, %v without", m, n)
 	}
 }
+
+// TestSealingToAKeyAllocatesLittle holds HPKE's budget: the ephemeral key and its public key, an AES-GCM key of two
+// objects, and the ciphertext.
+func TestSealingToAKeyAllocatesLittle(t *testing.T) {
+	s := must(suiteOf(X25519AES128))(t)
+	to := must(s.publicKey(must(s.generateKeyPair())(t).public))(t)
+	info := s.hpkeInfo([]byte("info"))
+	n := testing.AllocsPerRun(200, func() { must(s.seal(nil, to, &info, text))(t) })
+	if n > 5 {
+		t.Errorf("%v allocations to seal to a key, want at most 5", n)
+	}
+}
+
+// BenchmarkSealTo is HPKE's seal on each seam.
+func BenchmarkSealTo(b *testing.B) {
+	for i, s := range onSeams(b, X25519AES128) {
+		b.Run(seams()[i].String(), func(b *testing.B) {
+			to := must(s.publicKey(must(s.generateKeyPair())(b).public))(b)
+			info := s.hpkeInfo([]byte("info"))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.seal(nil, to, &info, text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
