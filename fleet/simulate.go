@@ -127,7 +127,6 @@ type simulated struct {
 	stop    string
 	journal [][]byte
 	lost    map[int]bool // slices that its file has no more
-	ticks   int
 }
 
 // Simulate runs one. An error means that it can't be run, or did not end.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // A File is a bbolt file that one process has open.
@@ -91,7 +92,7 @@ func (s *Store) Append(deltas ...[]byte) error {
 // overwrite them at once.
 func (s *Store) Snapshot(state []byte) error {
 	return s.change(func(b *bbolt.Bucket) error {
-		if err := b.DeleteBucket([]byte(deltasBucket)); err != nil && !errors.Is(err, bbolt.ErrBucketNotFound) {
+		if err := b.DeleteBucket([]byte(deltasBucket)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
 			return err
 		}
 		return b.Put([]byte(snapshotKey), state)
@@ -101,7 +102,7 @@ func (s *Store) Snapshot(state []byte) error {
 // Forget deletes everything of the group.
 func (s *Store) Forget() error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
-		if err := tx.DeleteBucket(s.name); err != nil && !errors.Is(err, bbolt.ErrBucketNotFound) {
+		if err := tx.DeleteBucket(s.name); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
 			return err
 		}
 		return nil
