@@ -52,7 +52,15 @@ type Entry struct {
 	ClientOn    []int         // processors that the lab is held to while it calls; nil for any
 	ServerOn    []int         // processors that the contender is held to; nil for any
 	Handles     bool          // its process is a Handling
+	Backends    []Backend     // what stands behind the contender, started for it alone
+	Delay       time.Duration // in each operation, that its caller asked for: no contender can be faster
 	Idle        time.Duration // > 0: each call leaves a session behind, which the contender forgets after so long; see result.Retained
+}
+
+// A Backend is a process behind a contender.
+type Backend struct {
+	Name    string
+	Process Process
 }
 
 // ID names the entry within its set.
@@ -122,6 +130,7 @@ type Options struct {
 
 	Watched func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
 	Wait    load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
+	Pauses  func() (load.Wait, func())            // makes what a closed model's VU thinks by; nil by the runtime's timers
 	Look    func(*result.Document) (enough bool)  // called after each round with what there is so far; nil for none
 	Watch   func(ours time.Duration) result.Noise // ends the watch on the machine's noise, given the CPU time of the contenders and of who watched
 }

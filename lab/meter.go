@@ -14,6 +14,21 @@ const (
 	meterWarm  = 20
 )
 
+// meterTime is about how long a metering pass may take where calls are long; it still makes leastMetered of them.
+const (
+	meterTime    = time.Second
+	leastMetered = 20
+)
+
+// metering returns how many calls the metering pass of a row makes.
+func (s *rowState) metering() int {
+	p50 := time.Duration(s.shard.Latency.Quantile(.5))
+	if p50 <= meterTime/meterCalls {
+		return meterCalls
+	}
+	return max(int(meterTime/p50), leastMetered)
+}
+
 // metered is what the metering pass found, in sums over its calls.
 type metered struct {
 	calls       int64
@@ -54,7 +69,8 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 	}
 	defer load.Close(c)
 	timeout := time.Duration(r.o.Settings.Timeout)
-	if _, err := load.Count(ctx, c, meterWarm, timeout); err != nil {
+	calls := l.row.metering()
+	if _, err := load.Count(ctx, c, min(meterWarm, calls/2), timeout); err != nil {
 		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
 		return
 	}
@@ -63,7 +79,7 @@ func (r *run) meter(ctx context.Context, s Setting, l *lane) {
 		out0, in0 = l.entry.Wire()
 	}
 	start, own, serverErr := r.countersBefore(ctx, l)
-	got, err := load.Count(ctx, c, meterCalls, timeout)
+	got, err := load.Count(ctx, c, calls, timeout)
 	if err != nil {
 		r.gap(r.rowName(s, l.entry)+": metering", err.Error())
 		return

@@ -42,6 +42,9 @@ type rowState struct {
 	retainedAt, retainedLater int64           // bytes held on to more than before the calls, at once and after the idle time
 
 	spent record.Meter // by this process on those turns
+	brief bool         // its turns were an instrument's own
+
+	behind []Usage // used by its backends in the windows; nil when one of them does not say
 }
 
 func (r *run) rowName(s Setting, e Entry) string {
@@ -54,15 +57,19 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	key := rowKey(s, l.entry)
 	row := r.rows[key]
 	if row == nil {
-		row = &rowState{setting: s, entry: l.entry, serverOK: true, procs: runtime.GOMAXPROCS(0)}
+		row = &rowState{
+			setting: s, entry: l.entry, serverOK: true, procs: runtime.GOMAXPROCS(0), brief: l.turn != nil, behind: make([]Usage, len(l.entry.Backends)),
+		}
 		r.rows[key] = row
 	}
 	l.row = row
 	if l.capacity > 0 {
 		row.capacities = append(row.capacities, l.capacity)
 	}
+	var spent *time.Duration // by the server in this round
 	if after, ok := r.usage(s, l); ok && l.usable {
-		row.server.CPU += after.CPU - l.before.CPU
+		spent = result.Ptr(after.CPU - l.before.CPU)
+		row.server.CPU += *spent
 		row.server.User += after.User - l.before.User
 		row.server.System += after.System - l.before.System
 		row.limited(l.before.Limited, after.Limited)
@@ -71,6 +78,7 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 	} else {
 		row.serverOK = false
 	}
+	row.addBehind(l.behind, r.behind(s, l))
 	row.warm = append(row.warm, l.warm...)
 	round := result.Round{Round: s.Round, Ops: got.Shard.Ops() + got.Shard.Dropped, OK: got.Shard.Latency.Count(), Failed: failures(got.Shard)}
 	for _, st := range got.Stretches {
@@ -91,6 +99,9 @@ func (r *run) keep(s Setting, l *lane, got load.LaneResult) {
 			b.P50, b.Min = result.Ptr(micros(st.Median)), result.Ptr(micros(st.Min))
 		}
 		round.Blocks = append(round.Blocks, b)
+	}
+	if calls := got.Shard.Ops(); spent != nil && calls > 0 && l.engine() == nil {
+		round.ServerCPU = result.Ptr(micros(float64(*spent) / float64(calls)))
 	}
 	round.ElapsedS = result.Round5(round.ElapsedS)
 	if round.OK > 0 {
@@ -116,6 +127,22 @@ func kinds(failed map[string]int64) string {
 		names[i] = fmt.Sprintf("%s %d", n, failed[n])
 	}
 	return strings.Join(names, ", ")
+}
+
+// addBehind adds what the backends used in one round.
+func (s *rowState) addBehind(before, after []Usage) {
+	if s.behind == nil || len(before) != len(s.behind) || len(after) != len(s.behind) {
+		s.behind = nil
+		return
+	}
+	for i := range s.behind {
+		sum := &s.behind[i]
+		sum.CPU += after[i].CPU - before[i].CPU
+		sum.User += after[i].User - before[i].User
+		sum.System += after[i].System - before[i].System
+		sum.RSSPeak, sum.Threads = max(sum.RSSPeak, after[i].RSSPeak), max(sum.Threads, after[i].Threads)
+		addLimited(&sum.Limited, before[i].Limited, after[i].Limited)
+	}
 }
 
 // document reduces what the rounds kept.
@@ -259,6 +286,10 @@ func (r *run) row(s *rowState) result.Row {
 		Ops: ops, OK: s.shard.Latency.Count(), Failed: failures(&s.shard), Dropped: s.shard.Dropped, Verified: s.shard.Latency.Count(),
 		ElapsedS: result.Round5(s.elapsed.Seconds()), Rounds: s.rounds, Warnings: []string{}, TLS: e.TLS,
 	}
+	if n := s.shard.Doubted; n > 0 {
+		row.Verified -= n
+		row.Warnings = append(row.Warnings, fmt.Sprintf("%d of %d successes had a wrong reply, which by the method that was asked for fails nothing", n, row.OK))
+	}
 	if s.engine() {
 		row.Verified = s.shard.Checked
 	}
@@ -277,12 +308,7 @@ func (r *run) row(s *rowState) result.Row {
 		row.Histogram = histogram(h)
 		row.Intervals = intervals(h)
 	}
-	if len(s.shard.Parts) > 0 {
-		row.Parts = make(map[string]result.Part)
-		for name, p := range s.shard.Parts {
-			row.Parts[name] = result.Part{Count: p.Count(), Latency: *latency(p)}
-		}
-	}
+	row.Parts = parts(&s.shard)
 	row.BadParts = s.shard.BadParts
 	row.Failing = latency(&s.shard.Failing)
 	framework(s, &row)
@@ -309,6 +335,21 @@ func (r *run) row(s *rowState) result.Row {
 		row.Warnings = append(row.Warnings, "no steady state: "+why)
 	}
 	return row
+}
+
+// parts reduces the named shares of a shard's operations; nil without any.
+func parts(s *record.Shard) map[string]result.Part {
+	var out map[string]result.Part
+	for name, p := range s.Parts {
+		if p.Count() == 0 {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]result.Part)
+		}
+		out[name] = result.Part{Count: p.Count(), Latency: *latency(p)}
+	}
+	return out
 }
 
 // little checks the row against Little's law: calls in flight = rate × mean time. A VU that has made its share of a block
@@ -415,17 +456,17 @@ func (r *run) costs(s *rowState, row *result.Row) {
 const notMetered = "there was no metering pass"
 
 // limited adds what the contender met in one round.
-func (s *rowState) limited(before, after Limited) {
-	sum := &s.server.Limited
+func (s *rowState) limited(before, after Limited) { addLimited(&s.server.Limited, before, after) }
+
+func addLimited(sum *Limited, before, after Limited) {
 	sum.Mechanism, sum.Known = after.Mechanism, after.Known
 	sum.Throttled += after.Throttled - before.Throttled
 	sum.OOMKills += after.OOMKills - before.OOMKills
 	sum.MemoryPeak = max(sum.MemoryPeak, after.MemoryPeak)
 }
 
-// limitCosts says what the limits in force did to the contender.
-func (s *rowState) limitCosts(c *result.ServerCost) {
-	l := s.server.Limited
+// limitCosts says what the limits in force did to a process tree.
+func limitCosts(l Limited, c *result.ServerCost) {
 	if !l.Known {
 		return
 	}
@@ -440,13 +481,11 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 	row.Server = new(result.ServerCost)
 	server := result.Process{Role: "server", Processors: s.entry.ServerOn}
 	if s.serverOK {
-		row.Server.CPU = result.Ptr(micros(float64(s.server.CPU) / float64(row.Ops-row.Dropped)))
-		row.Server.UserMS = result.Ptr(result.Round3(s.server.User.Seconds() * 1000))
-		row.Server.SystemMS = result.Ptr(result.Round3(s.server.System.Seconds() * 1000))
-		row.Server.RSSPeakMB = result.Ptr(result.Round3(float64(s.server.RSSPeak) / (1 << 20)))
+		*row.Server = costOf(s.server, row.Ops-row.Dropped)
 		server.Threads = result.Ptr(s.server.Threads)
-		s.limitCosts(row.Server)
+		limitCosts(s.server.Limited, row.Server)
 	}
+	backendCosts(s, row)
 	m := s.metered
 	if m.serverKnown {
 		row.Server.Allocs = result.Ptr(max(result.Round3(float64(m.server.Allocs)/float64(m.calls)), 0))
@@ -461,6 +500,34 @@ func (r *run) serverCosts(s *rowState, row *result.Row, name string) {
 		r.gap(name+": server.allocs_per_op", cmp.Or(m.serverGap, notMetered))
 	}
 	row.Processes = append(row.Processes, server)
+}
+
+// backendCosts fills in what stood behind the contender: each backend by its name, and all of them together.
+func backendCosts(s *rowState, row *result.Row) {
+	if len(s.behind) == 0 {
+		return
+	}
+	var all Usage
+	row.Backends = make(map[string]result.ServerCost)
+	for i, u := range s.behind {
+		c := costOf(u, row.Ops-row.Dropped)
+		limitCosts(u.Limited, &c)
+		row.Backends[s.entry.Backends[i].Name] = c
+		row.Processes = append(row.Processes, result.Process{Role: "backend", Threads: result.Ptr(u.Threads)})
+		all.CPU, all.User, all.System, all.RSSPeak = all.CPU+u.CPU, all.User+u.User, all.System+u.System, all.RSSPeak+u.RSSPeak
+	}
+	sum := costOf(all, row.Ops-row.Dropped)
+	row.Backend = &sum
+}
+
+// costOf is what a process tree used, for an operation.
+func costOf(u Usage, ops int64) result.ServerCost {
+	return result.ServerCost{
+		CPU:       result.Ptr(micros(float64(u.CPU) / float64(ops))),
+		UserMS:    result.Ptr(result.Round3(u.User.Seconds() * 1000)),
+		SystemMS:  result.Ptr(result.Round3(u.System.Seconds() * 1000)),
+		RSSPeakMB: result.Ptr(result.Round3(float64(u.RSSPeak) / (1 << 20))),
+	}
 }
 
 // engineCosts fills in what an engine says that its stretches cost, its own set-up left out. The lab only asked over a pipe.

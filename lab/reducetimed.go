@@ -70,9 +70,10 @@ func (r *run) timed(s *rowState, row *result.Row) {
 		set.Rate = set.Shares[s.setting.Phase] * s.capacities[n-1]
 	}
 	stages := set.Shape(s.setting.Concurrency)
-	if row.Role == result.Null && !r.comparing() {
+	if row.Role == result.Null && !r.comparing() || s.brief {
 		stages = nil
 	}
+	r.ceiling(s, row, stages)
 	if set.Model == plan.Open {
 		r.schedule(s, row)
 	}
@@ -85,6 +86,17 @@ func (r *run) timed(s *rowState, row *result.Row) {
 			row.WarmUp = &all[0]
 		}
 	}
+}
+
+// ceiling says which rate no contender could exceed: that of the load's VUs if nothing but the pauses and delays that the load
+// itself asks for took any time.
+func (r *run) ceiling(s *rowState, row *result.Row, stages []plan.Stage) {
+	fixed := time.Duration(r.o.Settings.Think) + s.entry.Delay
+	if fixed <= 0 || len(stages) == 0 || r.o.Settings.Model != plan.Closed {
+		return
+	}
+	vus := plan.Expected(stages) / plan.Total(stages).Seconds()
+	row.Ceiling = result.Ptr(result.Round3(vus / fixed.Seconds()))
 }
 
 // schedule says how the generator kept its schedule.
@@ -165,6 +177,7 @@ func fill(p *result.Period, stage int, outcomes []load.Outcome) {
 			turns++
 		}
 	}
+	p.Parts = parts(sum)
 	p.OK, p.Failed, p.Dropped, p.Latency = sum.Latency.Count(), failures(sum), sum.Dropped, latency(&sum.Latency)
 	if turns > 0 {
 		p.Throughput = result.Round3(float64(p.OK) / (p.ToS - p.FromS) / float64(turns))

@@ -105,6 +105,7 @@ type lane struct {
 	place   int           // in the set
 	callers []load.Caller // none when the target is an engine, or the lane has a crowd
 	crowd   load.Crowd    // where turns are times under load
+	turn    *load.Load    // in place of the plan's, for an instrument
 	warm    []load.Outcome
 	row     *rowState
 	held    held
@@ -112,7 +113,8 @@ type lane struct {
 	began   handled // before the first window
 	// capacity is what the baseline answered a second before the round; 0 when the plan's rates are no shares of it.
 	capacity float64
-	usable   bool // before could be read
+	usable   bool    // before could be read
+	behind   []Usage // of its backends, before
 }
 
 // round measures one setting once.
@@ -166,6 +168,7 @@ func (r *run) round(ctx context.Context, s Setting) (err error) {
 	for _, l := range lanes {
 		l.began = r.handled(ctx, s, l)
 		l.before, l.usable = r.usage(s, l)
+		l.behind = r.behind(s, l)
 	}
 	got, err := r.interleave(ctx, s, lanes, rnd)
 	for i, l := range lanes {
@@ -282,7 +285,7 @@ func (l *lane) engine() load.Engine {
 func loadLanes(lanes []*lane, concurrency int) []load.Lane {
 	out := make([]load.Lane, len(lanes))
 	for i, l := range lanes {
-		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers, Engine: l.engine(), EngineCallers: concurrency, Crowd: l.crowd}
+		out[i] = load.Lane{Name: l.entry.ID(), Callers: l.callers, Engine: l.engine(), EngineCallers: concurrency, Crowd: l.crowd, Load: l.turn}
 	}
 	return out
 }
@@ -312,7 +315,19 @@ func (r *run) stop(ctx context.Context, s Setting, set Set) {
 		if u, err := e.Process.Usage(); err == nil {
 			r.theirs += u.CPU
 		}
-		wg.Go(func() { errs[i] = e.Process.Stop(ctx) })
+		for _, b := range e.Backends {
+			if u, err := b.Process.Usage(); err == nil {
+				r.theirs += u.CPU
+			}
+		}
+		wg.Go(func() {
+			errs[i] = e.Process.Stop(ctx)
+			for _, b := range e.Backends {
+				if err := b.Process.Stop(ctx); err != nil {
+					errs[i] = errors.Join(errs[i], fmt.Errorf("its backend %s: %w", b.Name, err))
+				}
+			}
+		})
 	}
 	wg.Wait()
 	for i, err := range errs {
@@ -355,6 +370,20 @@ func (r *run) usage(s Setting, l *lane) (Usage, bool) {
 		return Usage{}, false
 	}
 	return u, true
+}
+
+// behind returns what each of the lane's backends has used; nil when one of them does not say.
+func (r *run) behind(s Setting, l *lane) []Usage {
+	var out []Usage
+	for _, b := range l.entry.Backends {
+		u, err := b.Process.Usage()
+		if err != nil {
+			r.gap(r.rowName(s, l.entry)+": backend "+b.Name, err.Error())
+			return nil
+		}
+		out = append(out, u)
+	}
+	return out
 }
 
 func (r *run) samples(s Setting, lanes []*lane, got []load.LaneResult) error {

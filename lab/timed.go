@@ -33,7 +33,7 @@ func (r *run) load(s Setting, rnd *rand.Rand) load.Load {
 	set := r.o.Settings
 	l := load.Load{
 		Stages: set.Shape(s.Concurrency), Open: set.Model == plan.Open, Think: time.Duration(set.Think),
-		Timeout: time.Duration(set.Timeout), GiveUp: r.plan.Benchmark != result.Load, Wait: r.o.Wait,
+		Timeout: time.Duration(set.Timeout), GiveUp: r.plan.Benchmark != result.Load, Wait: r.o.Wait, Pauses: r.o.Pauses,
 	}
 	if set.Duration > 0 && set.CallsOnly {
 		l.Calls = int64(set.Calls)
@@ -75,9 +75,35 @@ func (r *run) interleave(ctx context.Context, s Setting, lanes []*lane, rnd *ran
 		b.Load = &l
 	}
 	if !r.alone(s, lanes) {
+		r.shorten(lanes, b.Load)
 		return load.Interleave(ctx, loadLanes(lanes, s.Concurrency), b)
 	}
 	return r.nullThenTarget(ctx, s, lanes, b)
+}
+
+// shorten gives the instruments a turn of their own where a turn has stages: they are the same all the time, and a published
+// method's turns are long.
+func (r *run) shorten(lanes []*lane, whole *load.Load) {
+	if len(r.o.Settings.Stages) == 0 || r.plan.Benchmark == result.Load {
+		return
+	}
+	for _, l := range lanes {
+		if l.instrument() {
+			turn := *whole
+			turn.Stages = briefly(whole.Stages)
+			l.turn = &turn
+		}
+	}
+}
+
+// briefly is the load's peak held for a share of its time.
+func briefly(stages []plan.Stage) []plan.Stage {
+	return plan.Hold(plan.Peak(stages), min(max(plan.Total(stages)/nullShare, time.Second/5), longestNull))
+}
+
+// instrument reports whether the lane is no contender.
+func (l *lane) instrument() bool {
+	return l.entry.Role == result.Null || l.entry.Role == result.Floor
 }
 
 // nullThenTarget measures the null target first, for a short time, and then the contender for the whole of it.
@@ -85,7 +111,7 @@ func (r *run) nullThenTarget(ctx context.Context, s Setting, lanes []*lane, b lo
 	out := make([]load.LaneResult, len(lanes))
 	whole := *b.Load
 	brief := whole
-	brief.Stages = plan.Hold(plan.Peak(whole.Stages), min(max(plan.Total(whole.Stages)/nullShare, time.Second/5), longestNull))
+	brief.Stages = briefly(whole.Stages)
 	var err error
 	for _, null := range []bool{true, false} {
 		for i, l := range lanes {

@@ -258,3 +258,100 @@ func TestTenCallsHaveNoTailQuantileAndNoZeroInItsPlace(t *testing.T) {
 		}
 	})
 }
+
+// A spender is a process that spends so much CPU time for each call that was made.
+type spender struct {
+	calls *atomic.Int64
+	each  time.Duration
+}
+
+func (s spender) Usage() (lab.Usage, error) {
+	return lab.Usage{CPU: time.Duration(s.calls.Load()) * s.each, RSSPeak: 1 << 20, Threads: 1}, nil
+}
+
+func (spender) Counters(context.Context) (lab.Counters, error) {
+	return lab.Counters{}, errors.New("it does not count")
+}
+
+func (spender) Stop(context.Context) error { return nil }
+
+// spenders seat a baseline, its control and one that spends twice as much, each with two backends.
+type spenders struct{}
+
+func (spenders) Open(context.Context, lab.Setting) (lab.Set, error) {
+	var set lab.Set
+	for _, c := range []struct {
+		name, role string
+		each       time.Duration
+	}{{"a", result.Baseline, time.Millisecond}, {"a", result.Control, time.Millisecond}, {"b", "", 2 * time.Millisecond}, {"null", result.Null, 0}, {"floor", result.Floor, 0}} {
+		calls := new(atomic.Int64)
+		target := load.TargetFunc(func(context.Context) (load.Caller, error) { return countedCaller{calls}, nil })
+		e := lab.Entry{
+			Contender: result.Contender{Name: c.name}, Role: c.role, Connections: "per-caller", Target: target, Metered: target,
+			Process: spender{calls, c.each}, Delay: 50 * time.Millisecond,
+		}
+		if c.role != result.Null && c.role != result.Floor {
+			e.Backends = []lab.Backend{{Name: "api", Process: spender{calls, 3 * time.Millisecond}}, {Name: "store", Process: spender{calls, time.Millisecond}}}
+		}
+		set.Entries = append(set.Entries, e)
+	}
+	return set, nil
+}
+
+type countedCaller struct{ calls *atomic.Int64 }
+
+func (c countedCaller) Call(_ context.Context, m record.Mark) error {
+	time.Sleep(50 * time.Millisecond)
+	c.calls.Add(1)
+	m.Bytes(1, 1)
+	m.Part("step", 50*time.Millisecond)
+	return nil
+}
+
+// By a published method with pauses: instruments take little of its time, the ceiling is what the pauses allow, CPU ratios are
+// paired by round, and what stands behind a contender has figures of its own.
+func TestAMethodWithPausesAndBackends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loadPlan(plan.Settings{
+			Concurrency: []int{10}, Rounds: 6, Blocks: 6, Think: plan.Duration(150 * time.Millisecond),
+			Stages: []plan.Stage{{Duration: plan.Duration(10 * time.Second), Target: 10}, {Duration: plan.Duration(30 * time.Second), Target: 10}, {Duration: plan.Duration(10 * time.Second), Target: 0}},
+		}, "a", "b", "null", "floor")
+		p.Benchmark, p.Cases = "tools", []string{"tmdevlab/v1"}
+		d, err := lab.Run(t.Context(), p, spenders{}, lab.Options{
+			Settings: p.Settings, Claimed: p.Settings, Seed: 7, Hop: result.Hop{Kind: "loopback", MeasuredRTT: result.Ptr(.05)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := make(map[string]*result.Row)
+		for i := range d.Rows {
+			rows[d.Rows[i].Contender.Name+d.Rows[i].Role] = &d.Rows[i]
+		}
+		a, b, null := rows["abaseline"], rows["b"], rows["null"+result.Null]
+		if a.Ceiling == nil || *a.Ceiling != 40 || *a.Throughput < 39 || *a.Throughput > 41 {
+			t.Errorf("the ceiling is %v, the rate %v", a.Ceiling, *a.Throughput)
+		}
+		if null.ElapsedS > 6*2.3 || len(null.Stages) != 0 || len(a.Stages) != 3 || a.Stages[1].Parts["step"].Count == 0 {
+			t.Errorf("null took %.1f s with %d stages; the contender's stages are %+v", null.ElapsedS, len(null.Stages), a.Stages)
+		}
+		if q := b.CPURatio; q == nil || q.Value != 2 || q.Lo == nil || *q.Lo != 2 || q.Of != result.RoundCPU || a.CPURank != "1" || b.CPURank != "2" {
+			t.Errorf("CPU ratio %+v, ranks %q and %q", q, a.CPURank, b.CPURank)
+		}
+		if a.Backend == nil || *a.Backend.CPU != 4000 || *a.Backends["api"].CPU != 3000 || *a.Backends["store"].CPU != 1000 || *a.Server.CPU != 1000 {
+			t.Errorf("backends %+v of %+v", a.Backends, a.Backend)
+		}
+		for _, v := range check.Rules(d) {
+			if v.Rule == 3 || v.Rule == 12 {
+				t.Error(v)
+			}
+		}
+		b.CPURank = "1"
+		edited := false
+		for _, v := range check.Rules(d) {
+			edited = edited || strings.Contains(v.Text, "its rounds give the CPU ratio")
+		}
+		if !edited {
+			t.Error("an edited CPU rank is not noticed")
+		}
+	})
+}

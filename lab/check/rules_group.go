@@ -108,6 +108,9 @@ func (c *checker) derived() {
 		if !sameRatio(was.Ratio, is.Ratio) {
 			c.add(3, was, "its blocks give the ratio %s, the document says %s", ratioText(is.Ratio), ratioText(was.Ratio))
 		}
+		if !sameRatio(was.CPURatio, is.CPURatio) || was.CPURank != is.CPURank {
+			c.add(3, was, "its rounds give the CPU ratio %s and rank %q, the document says %s and %q", ratioText(is.CPURatio), is.CPURank, ratioText(was.CPURatio), was.CPURank)
+		}
 		if was.Rank != is.Rank {
 			c.add(4, was, "its blocks give the rank %q, the document says %q", is.Rank, was.Rank)
 		}

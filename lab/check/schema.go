@@ -112,6 +112,10 @@ func vocabularies() map[string]vocabulary {
 			pattern(`create_group/(1|8|32|1000)|join_welcome(/(32|1000))?|send_app_message(/first)?|ingest_app_message|(ingest_)?commit/(8|1000)(/populated)?`),
 			words("toll toll-fast toll-fast-2 toll-voi floor-std floor-fast openmls openmls-wasm ts-mls mdk null"), words("engine engine+store engine+envelope"),
 		},
+		"tools": {
+			pattern(`tmdevlab/v[12]`),
+			words("toll toll-stateless toll-gateway go-sdk-1-2-tools go-sdk-1-2-tools-stateless fastmcp ts-sdk rmcp spring-ai floor null"), words("tcp"),
+		},
 		// load is what `toll load` writes: anybody's URLs and commands.
 		result.Load: {pattern(`request|session`), nil, words("tcp unix tls")},
 		// contender is what `toll contender run` writes: anybody's systems among themselves.

@@ -65,7 +65,12 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 		v.persists = !l.GiveUp
 		defer v.stop()
 		vus = append(vus, v)
-		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think, slice: sheet.At(0, spans[0].From)}
+		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think, wait: waitByTimer, slice: sheet.At(0, spans[0].From)}
+		if l.Think > 0 && l.Pauses != nil {
+			var done func()
+			w.wait, done = l.Pauses()
+			defer done()
+		}
 		sheet.Hold(w.slice)
 		walks = append(walks, func() { w.run(ctx, spans) })
 	}
@@ -104,6 +109,7 @@ type walk struct {
 	sheet *Sheet
 	calls int64 // left to make; -1: no bound
 	think time.Duration
+	wait  Wait // for the end of a pause
 
 	slice int
 	mark  time.Duration // up to where its active time is counted
@@ -156,7 +162,7 @@ func (w *walk) pause(ctx context.Context, end time.Duration) {
 	w.mark = w.now
 	until := min(w.now+d, max(end, w.now))
 	w.leave(until)
-	waitByTimer(ctx, w.base, until)
+	w.wait(ctx, w.base, until)
 	w.now = time.Since(w.base)
 	w.mark = w.now
 }

@@ -18,6 +18,7 @@ type Lane struct {
 	EngineCallers int    // how many operations it has in progress at a time
 
 	Crowd Crowd // in place of both, where the blocks have a load; an engine's, when it is paced
+	Load  *Load // in place of the blocks', where this lane has one of its own
 }
 
 // Blocks says how an interleaved comparison runs.
@@ -161,8 +162,12 @@ func (r *laneRun) closed(ctx context.Context, b Blocks, s *Stretch) {
 
 // loaded is the lane's share of one block when the blocks have a load.
 func (r *laneRun) loaded(ctx context.Context, b Blocks, s *Stretch) {
+	turn := b.Load
+	if r.lane.Load != nil {
+		turn = r.lane.Load
+	}
 	before := record.ReadMeter()
-	out, err := r.lane.Crowd.Run(ctx, *b.Load)
+	out, err := r.lane.Crowd.Run(ctx, *turn)
 	s.Meter = record.ReadMeter().Sub(before)
 	if out.Elsewhere != nil {
 		s.Meter = out.Elsewhere.Meter

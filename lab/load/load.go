@@ -19,9 +19,10 @@ type Load struct {
 	Timeout time.Duration // of one call; 0 means DefaultTimeout
 	GiveUp  bool          // closed: a VU that nobody answers gives up; else it goes on, at growing intervals
 
-	InFlight int        // open: most calls in flight; an arrival beyond them is dropped. 0 = max(1000, 2 s of arrivals)
-	Rand     *rand.Rand // open: arrivals are a Poisson process; nil: evenly spaced
-	Wait     Wait       // open: waits for the next arrival; nil waits by a timer, which may be a millisecond late
+	InFlight int                             // open: most calls in flight; an arrival beyond them is dropped. 0 = max(1000, 2 s of arrivals)
+	Rand     *rand.Rand                      // open: arrivals are a Poisson process; nil: evenly spaced
+	Pauses   func() (wait Wait, done func()) // closed: makes what one VU waits by when it thinks; nil: the runtime's timers, which may be a millisecond late
+	Wait     Wait                            // open: waits for the next arrival; nil waits by a timer, which may be a millisecond late
 
 	Slices int // into how many slices of time the load is divided at least; each stage has one of its own
 

@@ -21,6 +21,9 @@ func NewPacer() (*Pacer, error) { return new(Pacer), nil }
 // Close does nothing here.
 func (*Pacer) Close() error { return nil }
 
+// NewPause makes what one VU waits by when it thinks, for Load.Pauses.
+func NewPause() (wait Wait, done func()) { return waitByTimer, func() {} }
+
 // Wait is a [Wait].
 func (*Pacer) Wait(ctx context.Context, begin time.Time, at time.Duration) {
 	waitByTimer(ctx, begin, at-spin)

@@ -3,6 +3,9 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,10 +50,24 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("in_flight", claimed.InFlight, ran.InFlight)
 	add("think", time.Duration(claimed.Think), time.Duration(ran.Think))
 	add("limits", claimed.Limits, ran.Limits)
+	add("backends", quotas(claimed.Backends), quotas(ran.Backends))
+	add("semantics", cmp.Or(claimed.Semantics, Strict), cmp.Or(ran.Semantics, Strict))
 	add("hop", cmp.Or(claimed.Hop, "loopback"), cmp.Or(ran.Hop, "loopback"))
 	add("processors", cmp.Or(claimed.Processors, Any), cmp.Or(ran.Processors, Any))
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
+}
+
+// quotas says what limits backends, by name.
+func quotas(all map[string]Quota) string {
+	if len(all) == 0 {
+		return "no limits"
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, name+" "+all[name].String())
+	}
+	return strings.Join(out, ", ")
 }
 
 // Interrupted is the deviation of a run that ended before its last round.

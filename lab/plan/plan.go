@@ -49,6 +49,7 @@ type Plan struct {
 	Processes  string   `yaml:"processes,omitempty" json:"processes,omitempty"` // separate when empty; shared only to reproduce a published method
 	Settings   `yaml:",inline"`
 	Full       *Full      `yaml:"full,omitempty" json:"-"`                  // what --full changes
+	Quick      *Full      `yaml:"quick,omitempty" json:"-"`                 // what --quick changes, in a plan whose own method takes long; deviations from it
 	Claims     *Settings  `yaml:"claims,omitempty" json:"claims,omitempty"` // the method claimed, where it is another's
 	Ladder     []Step     `yaml:"ladder,omitempty" json:"ladder,omitempty"` // what changes from contender to contender
 	Thresholds Thresholds `yaml:"thresholds,omitempty" json:"thresholds,omitempty"`
@@ -62,21 +63,26 @@ type Step struct {
 	To   string `yaml:"to" json:"to"`
 }
 
-// Full is what --full changes.
+// Full is what --full, or --quick, changes.
 type Full struct {
 	Cases    []string `yaml:"cases,omitempty"`
 	Settings `yaml:",inline"`
 }
 
 // AtFull returns the plan as --full runs it.
-func (p Plan) AtFull() Plan {
-	if p.Full == nil {
+func (p Plan) AtFull() Plan { return p.at(p.Full) }
+
+// AtQuick returns the plan as --quick runs it: as it stands where it says nothing of that.
+func (p Plan) AtQuick() Plan { return p.at(p.Quick) }
+
+func (p Plan) at(f *Full) Plan {
+	if f == nil {
 		return p
 	}
-	if p.Full.Cases != nil {
-		p.Cases = p.Full.Cases
+	if f.Cases != nil {
+		p.Cases = f.Cases
 	}
-	p.Settings = p.Settings.With(&p.Full.Settings)
+	p.Settings = p.Settings.With(&f.Settings)
 	return p
 }
 
@@ -104,6 +110,9 @@ type Settings struct {
 	Hop        string             `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
 	Processors string             `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
 
+	Backends  map[string]Quota `yaml:"backends,omitempty" json:"backends,omitempty"`   // by name: limits on what stands behind each contender; none where it is not named
+	Semantics string           `yaml:"semantics,omitempty" json:"semantics,omitempty"` // strict (also when empty) | published: a check of a reply's content that fails is counted and fails no call
+
 	WarmupTime Duration `yaml:"warmup_time,omitempty" json:"warmup_time,omitempty"` // warm-up under the plan's own load, instead of warmup calls
 
 	// Knee, such as p99<5ms, makes each block a search for the highest rate that holds the bound: by stretches of the
@@ -115,6 +124,12 @@ type Settings struct {
 const (
 	Even    = "even"
 	Poisson = "poisson"
+)
+
+// Which replies fail a call.
+const (
+	Strict          = "strict"    // every check of it
+	PublishedChecks = "published" // its status, as in the published method; failed checks of its content are only counted
 )
 
 // Shape returns the stages of one turn: the plan's own, or its rate or concurrency held for its duration.
@@ -243,6 +258,12 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Processors != "" {
 		s.Processors = o.Processors
 	}
+	if o.Backends != nil {
+		s.Backends = o.Backends
+	}
+	if o.Semantics != "" {
+		s.Semantics = o.Semantics
+	}
 	return s.withLoad(o)
 }
 
@@ -310,11 +331,11 @@ func (p *Plan) check() (path, msg string) {
 			return fmt.Sprintf("$.thresholds[%d]", i), err.Error()
 		}
 	}
-	full := p.AtFull().Settings
+	full, quick := p.AtFull().Settings, p.AtQuick().Settings
 	for _, part := range []struct {
 		prefix string
 		s      *Settings
-	}{{"$", &p.Settings}, {"$.full", &full}, {"$.claims", p.Claims}} {
+	}{{"$", &p.Settings}, {"$.full", &full}, {"$.quick", &quick}, {"$.claims", p.Claims}} {
 		if part.s == nil {
 			continue
 		}
@@ -331,6 +352,9 @@ func (s Settings) check() (field, msg string) {
 	}
 	if field, msg = s.checkLoad(); msg != "" {
 		return field, msg
+	}
+	if s.Semantics != "" && s.Semantics != Strict && s.Semantics != PublishedChecks {
+		return "semantics", fmt.Sprintf("semantics is %q; expected strict or published", s.Semantics)
 	}
 	if s.Order != Shuffled && s.Order != Fixed {
 		return "order", fmt.Sprintf("order is %q; expected shuffled or fixed", s.Order)

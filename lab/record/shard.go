@@ -33,6 +33,7 @@ type Shard struct {
 	CPUKnown           bool
 	User               time.Duration // of CPU, in user mode
 	UserKnown          bool
+	Doubted            int64 // successes whose reply was not what was expected, where that fails nothing
 	Checked            int64 // results that the callee verified, where it does that instead of the caller
 
 	raw  []int64       // owned by the VU; nil unless KeepRaw was called
@@ -102,7 +103,7 @@ func (s *Shard) Reset() {
 	clear(s.Failures)
 	clear(s.BadParts)
 	s.FailedNS, s.Dropped, s.Active = 0, 0, 0
-	s.Out, s.In, s.Allocs, s.AllocBytes, s.Checked = 0, 0, 0, 0, 0
+	s.Out, s.In, s.Allocs, s.AllocBytes, s.Checked, s.Doubted = 0, 0, 0, 0, 0, 0
 	s.raw = s.raw[:0]
 }
 
@@ -159,6 +160,7 @@ func (s *Shard) Merge(o *Shard) {
 	s.User += o.User
 	s.UserKnown = s.UserKnown || o.UserKnown
 	s.Checked += o.Checked
+	s.Doubted += o.Doubted
 	s.raw = append(s.raw, o.raw...)
 }
 
@@ -206,6 +208,13 @@ func (m Mark) Paused(d time.Duration) {
 func (m Mark) BadPart(name string) {
 	if m.s != nil {
 		m.s.badPart(name, 1)
+	}
+}
+
+// Doubt says that the operation succeeds though a reply of it was not what was expected.
+func (m Mark) Doubt() {
+	if m.s != nil {
+		m.s.Doubted++
 	}
 }
 

@@ -18,6 +18,9 @@ const Level = 0.95
 // BlockP50 is the statistic of a block that ratios divide.
 const BlockP50 = "block_p50"
 
+// RoundCPU is what CPU ratios divide: the server's CPU time per operation in a round.
+const RoundCPU = "round_server_cpu"
+
 // outlierMADs is how many median absolute deviations the baseline of a round may lie off before the round is marked.
 const outlierMADs = 5
 
@@ -89,9 +92,11 @@ func (d *Document) Compare() {
 		for _, r := range g.Rows {
 			if r.Role != Baseline {
 				r.Ratio = ratioOf(r, base)
+				r.CPURatio = cpuRatio(r, base)
 			}
 		}
 		g.rank()
+		g.rankCPU()
 	}
 	d.Ladder = d.ladder()
 }
@@ -216,6 +221,25 @@ func ratioOf(r, base *Row) *Ratio {
 	return out
 }
 
+// cpuRatio divides what the two servers spent per operation, round by round; nil where that is not known of both.
+func cpuRatio(r, base *Row) *Ratio {
+	var row, b []float64
+	for _, x := range base.Rounds {
+		at := slices.IndexFunc(r.Rounds, func(y Round) bool { return y.Round == x.Round })
+		if at < 0 || x.ServerCPU == nil || r.Rounds[at].ServerCPU == nil || *x.ServerCPU <= 0 || *r.Rounds[at].ServerCPU <= 0 {
+			continue
+		}
+		row, b = append(row, *r.Rounds[at].ServerCPU), append(b, *x.ServerCPU)
+	}
+	if len(row) == 0 {
+		return nil
+	}
+	q := stats.PairedRatio(row, b, Level)
+	out := &Ratio{To: base.Contender.Name, Of: RoundCPU, Value: Round5(q.Value), Blocks: q.Blocks}
+	out.Lo, out.Hi = interval(q)
+	return out
+}
+
 func without(r, base *Row) *Without {
 	var marked []int
 	for _, x := range base.Rounds {
@@ -315,11 +339,45 @@ func (r *Row) levels() map[place]float64 {
 	return out
 }
 
-// rank gives each ranked row its rank range. Rows are compared over the blocks that all of them have.
+// rank gives each ranked row its rank range.
 func (g *Group) rank() {
+	ranks := g.ranks((*Row).levels)
+	for _, r := range g.Rows {
+		r.Rank = rankOf(r, ranks)
+	}
+}
+
+// rankCPU does so by what the servers spent.
+func (g *Group) rankCPU() {
+	ranks := g.ranks((*Row).cpus)
+	for _, r := range g.Rows {
+		r.CPURank = rankOf(r, ranks)
+	}
+}
+
+func rankOf(r *Row, ranks map[string]stats.Rank) string {
+	if k, ok := ranks[r.Contender.Name]; ok && r.Ranked() {
+		return rankText(k)
+	}
+	return ""
+}
+
+// cpus returns what the row's server spent per operation, round by round.
+func (r *Row) cpus() map[place]float64 {
+	out := make(map[place]float64)
+	for _, x := range r.Rounds {
+		if x.ServerCPU != nil && *x.ServerCPU > 0 {
+			out[place{x.Round, 0}] = *x.ServerCPU
+		}
+	}
+	return out
+}
+
+// ranks ranks the ranked rows by one of their figures. Rows are compared over the places that all of them have.
+func (g *Group) ranks(of func(*Row) map[place]float64) map[string]stats.Rank {
 	have := make(map[string]map[place]float64)
 	for _, r := range g.Rows {
-		if mine := r.levels(); r.Ranked() && len(mine) > 0 {
+		if mine := of(r); r.Ranked() && len(mine) > 0 {
 			have[r.Contender.Name] = mine
 		}
 	}
@@ -330,12 +388,7 @@ func (g *Group) rank() {
 		}
 	}
 	_, ranks := stats.Ranks(values, Level)
-	for _, r := range g.Rows {
-		r.Rank = ""
-		if k, ok := ranks[r.Contender.Name]; ok && r.Ranked() {
-			r.Rank = rankText(k)
-		}
-	}
+	return ranks
 }
 
 // common returns the places that every row has, in their order.

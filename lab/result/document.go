@@ -98,46 +98,50 @@ const (
 
 // A Row is one contender at one case, phase and concurrency.
 type Row struct {
-	Case        string           `json:"case"`
-	Contender   Contender        `json:"contender"`
-	Kind        string           `json:"kind"`
-	Role        string           `json:"role"`
-	Phase       string           `json:"phase"`
-	Concurrency int              `json:"concurrency"`
-	Connections string           `json:"connections"` // shared | per-caller
-	Ops         int64            `json:"ops"`
-	OK          int64            `json:"ok"`
-	Failed      map[string]int64 `json:"failed"` // by kind; never in a latency
-	Dropped     int64            `json:"dropped"`
-	Verified    int64            `json:"verified"` // replies whose id and content were checked and right
-	ElapsedS    float64          `json:"elapsed_s"`
-	Latency     *Latency         `json:"latency_us"`
-	Service     *Latency         `json:"service_us,omitempty"`   // open model: from send, where latency is from the intended start
-	Failing     *Latency         `json:"failed_us,omitempty"`    // the times of the calls that failed: a distribution of their own
-	Tail        *Tail            `json:"tail_us,omitempty"`      // where calls timed out: successes and timeouts together
-	Intervals   map[string]Span  `json:"intervals_us,omitempty"` // of p50, p90, …: order statistics, 95 %
-	AboveTen    *int64           `json:"above_10x_p50"`
-	Throughput  *float64         `json:"throughput_per_s"`
-	Little      *float64         `json:"little"`
-	Framework   *Framework       `json:"framework,omitempty"`
-	Parts       map[string]Part  `json:"parts_us,omitempty"`
-	BadParts    map[string]int64 `json:"failed_parts,omitempty"` // shares of an operation that failed
-	Open        *Open            `json:"open,omitempty"`         // what the open model says of its generator
-	Stages      []Period         `json:"stages,omitempty"`       // the load's stages, where there are several
-	WarmUp      *Period          `json:"warmup,omitempty"`       // under the same load, before the window: in no other figure
-	Ratio       *Ratio           `json:"ratio"`
-	Rank        string           `json:"rank,omitempty"` // "1", "2–4"; absent when not ranked
-	Client      ClientCost       `json:"client"`
-	Server      *ServerCost      `json:"server"`  // null when the contender runs in this process
-	Backend     *ServerCost      `json:"backend"` // null when the contender has none behind it
-	Processes   []Process        `json:"processes"`
-	WireBytes   *WireBytes       `json:"wire_bytes"`
-	Retained    *Retained        `json:"retained,omitempty"` // where each call left a session behind
-	Knee        *Knee            `json:"knee,omitempty"`     // where each block is a search for it
-	Histogram   *Histogram       `json:"histogram,omitempty"`
-	Rounds      []Round          `json:"rounds"`
-	Warnings    []string         `json:"warnings"`
-	Source      *Source          `json:"source,omitempty"` // foreign and published rows
+	Case        string                `json:"case"`
+	Contender   Contender             `json:"contender"`
+	Kind        string                `json:"kind"`
+	Role        string                `json:"role"`
+	Phase       string                `json:"phase"`
+	Concurrency int                   `json:"concurrency"`
+	Connections string                `json:"connections"` // shared | per-caller
+	Ops         int64                 `json:"ops"`
+	OK          int64                 `json:"ok"`
+	Failed      map[string]int64      `json:"failed"` // by kind; never in a latency
+	Dropped     int64                 `json:"dropped"`
+	Verified    int64                 `json:"verified"` // replies whose id and content were checked and right
+	ElapsedS    float64               `json:"elapsed_s"`
+	Latency     *Latency              `json:"latency_us"`
+	Service     *Latency              `json:"service_us,omitempty"`   // open model: from send, where latency is from the intended start
+	Failing     *Latency              `json:"failed_us,omitempty"`    // the times of the calls that failed: a distribution of their own
+	Tail        *Tail                 `json:"tail_us,omitempty"`      // where calls timed out: successes and timeouts together
+	Intervals   map[string]Span       `json:"intervals_us,omitempty"` // of p50, p90, …: order statistics, 95 %
+	AboveTen    *int64                `json:"above_10x_p50"`
+	Throughput  *float64              `json:"throughput_per_s"`
+	Ceiling     *float64              `json:"ceiling_per_s,omitempty"` // the rate of the load's VUs if only the load's own pauses and delays took time
+	Little      *float64              `json:"little"`
+	Framework   *Framework            `json:"framework,omitempty"`
+	Parts       map[string]Part       `json:"parts_us,omitempty"`
+	BadParts    map[string]int64      `json:"failed_parts,omitempty"` // shares of an operation that failed
+	Open        *Open                 `json:"open,omitempty"`         // what the open model says of its generator
+	Stages      []Period              `json:"stages,omitempty"`       // the load's stages, where there are several
+	WarmUp      *Period               `json:"warmup,omitempty"`       // under the same load, before the window: in no other figure
+	Ratio       *Ratio                `json:"ratio"`
+	Rank        string                `json:"rank,omitempty"`      // "1", "2–4"; absent when not ranked
+	CPURatio    *Ratio                `json:"cpu_ratio,omitempty"` // of the server's CPU time per operation, round by round
+	CPURank     string                `json:"cpu_rank,omitempty"`
+	Client      ClientCost            `json:"client"`
+	Server      *ServerCost           `json:"server"`             // null when the contender runs in this process
+	Backend     *ServerCost           `json:"backend"`            // null when the contender has none behind it; all of them together
+	Backends    map[string]ServerCost `json:"backends,omitempty"` // by name
+	Processes   []Process             `json:"processes"`
+	WireBytes   *WireBytes            `json:"wire_bytes"`
+	Retained    *Retained             `json:"retained,omitempty"` // where each call left a session behind
+	Knee        *Knee                 `json:"knee,omitempty"`     // where each block is a search for it
+	Histogram   *Histogram            `json:"histogram,omitempty"`
+	Rounds      []Round               `json:"rounds"`
+	Warnings    []string              `json:"warnings"`
+	Source      *Source               `json:"source,omitempty"` // foreign and published rows
 
 	// Stated holds the figures of a foreign or published row as they were stated, by name and unit, such as p99_us.
 	Stated map[string]float64 `json:"stated,omitempty"`
@@ -317,6 +321,7 @@ type Period struct {
 	Dropped    int64            `json:"dropped"`
 	Throughput float64          `json:"throughput_per_s"` // successes
 	Latency    *Latency         `json:"latency_us"`
+	Parts      map[string]Part  `json:"parts_us,omitempty"`
 }
 
 // ClientCost is what the lab's own process spent per operation.
@@ -368,14 +373,15 @@ type Histogram struct {
 
 // A Round is one independent repeat: the contender was started anew for it.
 type Round struct {
-	Round    int              `json:"round"` // from 1
-	Ops      int64            `json:"ops"`
-	OK       int64            `json:"ok"`
-	Failed   map[string]int64 `json:"failed"`
-	ElapsedS float64          `json:"elapsed_s"`
-	P50      *float64         `json:"p50_us"`
-	Outlier  string           `json:"outlier,omitempty"` // why the round is marked; it is kept all the same
-	Blocks   []Block          `json:"blocks"`
+	Round     int              `json:"round"` // from 1
+	Ops       int64            `json:"ops"`
+	OK        int64            `json:"ok"`
+	Failed    map[string]int64 `json:"failed"`
+	ElapsedS  float64          `json:"elapsed_s"`
+	P50       *float64         `json:"p50_us"`
+	ServerCPU *float64         `json:"server_cpu_us_per_op,omitempty"`
+	Outlier   string           `json:"outlier,omitempty"` // why the round is marked; it is kept all the same
+	Blocks    []Block          `json:"blocks"`
 }
 
 // A Block is the row's share of one shuffled pass.
