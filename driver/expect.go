@@ -3,6 +3,7 @@ package driver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,11 +33,9 @@ func (e *Expect) check(r Reply) error {
 	if len(e.JSON) == 0 {
 		return nil
 	}
-	var doc any
-	dec := json.NewDecoder(bytes.NewReader(r.Body))
-	dec.UseNumber()
-	if err := dec.Decode(&doc); err != nil {
-		return record.Fail(record.BadReply, fmt.Errorf("the body is no JSON: %w", err))
+	doc, err := r.document()
+	if err != nil {
+		return err
 	}
 	for _, w := range e.JSON {
 		if err := w.check(doc); err != nil {
@@ -46,14 +45,50 @@ func (e *Expect) check(r Reply) error {
 	return nil
 }
 
+// document decodes a JSON body, or the last event of a stream of them. The error is a *record.Failure.
+func (r Reply) document() (any, error) {
+	text := r.Body
+	if r.Media == mediaEvents {
+		text = nil
+		var events eventScanner
+		events.scan(r.Body)
+		for {
+			data, ok := events.next()
+			if !ok {
+				break
+			}
+			text = data
+		}
+		if text == nil {
+			return nil, record.Fail(record.BadReply, errors.New("a stream without an event"))
+		}
+	}
+	doc, err := decodeDocument(text)
+	if err != nil {
+		return nil, record.Fail(record.BadReply, fmt.Errorf("the body is no JSON: %w", err))
+	}
+	return doc, nil
+}
+
+func decodeDocument(text []byte) (doc any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	err = dec.Decode(&doc)
+	return doc, err
+}
+
+// withinText is the name that stands, in a place, for the JSON that a string holds.
+const withinText = "@json"
+
 // A JSONWant is a place in a JSON document and the value that is wanted there.
 type JSONWant struct {
-	Path  []string // names of members and numbers of elements
+	Path  []string // names of members and numbers of elements; @json is what a string holds as JSON
 	Value string   // as JSON text, or the text of a string; "" with Any
 	Any   bool     // any value will do
 }
 
-// ParseJSONWant reads "a.b[0].c=value" or, for a place where there must be something, "a.b".
+// ParseJSONWant reads "a.b[0].c=value" or, for a place where there must be something, "a.b". In "a.text.@json.b", text is a
+// string that holds JSON.
 func ParseJSONWant(s string) (JSONWant, error) {
 	place, value, given := strings.Cut(s, "=")
 	w := JSONWant{Value: value, Any: !given}
@@ -100,6 +135,12 @@ func parsePlace(place string) ([]string, error) {
 func lookUp(doc any, path []string) (any, bool) {
 	for _, p := range path {
 		switch d := doc.(type) {
+		case string:
+			inner, err := decodeDocument([]byte(d))
+			if p != withinText || err != nil {
+				return nil, false
+			}
+			doc = inner
 		case map[string]any:
 			v, ok := d[p]
 			if !ok {

@@ -311,3 +311,33 @@ func FuzzParseJSONWant(f *testing.F) {
 		}
 	})
 }
+
+// A tool's result is JSON within a text, at times in an event: what it must hold is looked for within it. Where that is not
+// there the iteration fails, or, eased, is counted and doubted.
+func TestASessionLooksIntoTextsAndEvents(t *testing.T) {
+	t.Parallel()
+	const inner = `{"text":"{\"n\":7}"}`
+	for _, c := range []struct {
+		value  string
+		eased  bool
+		ok     int64
+		failed int64
+	}{{"7", false, 1, 0}, {"8", false, 0, 1}, {"8", true, 1, 1}} {
+		f := serve(t, "tcp", text("200 OK", "Content-Type: text/event-stream\r\n", "id: 1\ndata:\n\nevent: message\ndata:"+inner+"\n\n"))
+		h := &driver.HTTP{Addr: f.addr(), Steps: []driver.Step{{
+			Name: "call", Method: "POST", Body: "{}", Also: []string{"all"}, Eased: c.eased,
+			Header: []string{"X-Session-Id: ${sid}", "X-VU: u-${vu:5}"},
+			Expect: driver.Expect{JSON: []driver.JSONWant{{Path: []string{"text", "@json", "n"}, Value: c.value}}},
+		}}}
+		sum, _ := put(t, h, 1, load.Load{Stages: plan.Hold(1, time.Minute), Calls: 1})
+		if sum.Latency.Count() != c.ok || sum.BadParts["call"] != c.failed || (sum.Doubted > 0) != c.eased {
+			t.Errorf("%+v: %d iterations, failures %v, failed parts %v, %d doubted", c, sum.Latency.Count(), sum.Failures, sum.BadParts, sum.Doubted)
+		}
+		if c.ok > 0 && sum.Parts["all"].Count() != 1 {
+			t.Errorf("%+v: the set holds %d requests", c, sum.Parts["all"].Count())
+		}
+		if got := f.received(); strings.Contains(got, "X-Session-Id") || !strings.Contains(got, "X-VU: u-00001\r\n") {
+			t.Errorf("sent: %.300q", got)
+		}
+	}
+}

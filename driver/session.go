@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,7 +15,8 @@ import (
 )
 
 // A Step is one request of a session. In its path, header and body, ${name} stands for a value that an earlier step of the
-// same iteration has kept, ${vu} and ${iteration} for the numbers of the VU and of its iteration.
+// same iteration has kept, ${vu} and ${iteration} for the numbers of the VU and of its iteration; ${vu:5} is the value with
+// zeros before it to five characters. A header line with a value that was not kept is left out.
 type Step struct {
 	Name   string
 	Method string
@@ -28,6 +28,8 @@ type Step struct {
 	Fields map[string]string   // by name: the header field of the reply that holds the value; one that is not there leaves it unset
 	Think  time.Duration       // pause behind the step; in nobody's time
 	Needs  string              // the name of a value: without it the step is left out
+	Also   []string            // further parts that its time is counted in
+	Eased  bool                // a status other than 2xx fails it; that its reply is not the expected one is counted among the failed parts and fails nothing
 }
 
 // Check returns what is wrong with a session's steps.
@@ -60,19 +62,81 @@ func Check(steps []Step) error {
 	return nil
 }
 
-var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::([1-9]))?\}`)
+
+// A template is a text with places for kept values, taken apart once.
+type template []piece
+
+// A piece is text, or a value's place.
+type piece struct {
+	text  string
+	name  string // of the value; "" for text
+	width int    // it is filled up to with zeros
+}
+
+func newTemplate(text string) template {
+	var out template
+	for {
+		m := placeholder.FindStringSubmatchIndex(text)
+		if m == nil {
+			return append(out, piece{text: text})
+		}
+		p := piece{name: text[m[2]:m[3]]}
+		if m[4] >= 0 {
+			p.width = int(text[m[4]] - '0')
+		}
+		out = append(out, piece{text: text[:m[0]]}, p)
+		text = text[m[1]:]
+	}
+}
+
+// append appends the text with its values in their places; whole is false when one of them is not there.
+func (t template) append(dst []byte, values map[string]string) (out []byte, whole bool) {
+	whole = true
+	for i := range t {
+		p := &t[i]
+		if p.name == "" {
+			dst = append(dst, p.text...)
+			continue
+		}
+		v := values[p.name]
+		whole = whole && v != ""
+		for range p.width - len(v) {
+			dst = append(dst, '0')
+		}
+		dst = append(dst, v...)
+	}
+	return dst, whole
+}
+
+// A plannedStep is a step whose texts are taken apart.
+type plannedStep struct {
+	*Step
+	path, body template
+	header     []template
+}
 
 // A session is the Caller of a sequence of steps: one Call is one iteration.
 type session struct {
 	conn      *Conn
-	steps     []Step
+	steps     []plannedStep
 	values    map[string]string
 	iteration int64
+	scratch   []byte // for header lines
+	body      []byte
 }
 
 func newSession(c *Conn, h *HTTP) *session {
 	c.in.keepsHead = true
-	return &session{conn: c, steps: h.Steps, values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
+	s := &session{conn: c, values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
+	for i := range h.Steps {
+		p := plannedStep{Step: &h.Steps[i], path: newTemplate(h.Steps[i].Path), body: newTemplate(h.Steps[i].Body)}
+		for _, line := range p.Header {
+			p.header = append(p.header, newTemplate(line))
+		}
+		s.steps = append(s.steps, p)
+	}
+	return s
 }
 
 // Call makes one iteration. Its time is the sum of its steps'; each step's is a part.
@@ -82,6 +146,7 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 	s.iteration++
 	s.values["vu"], s.values["iteration"] = vu, strconv.FormatInt(s.iteration, 10)
 	var sum time.Duration
+	doubted := false
 	for i := range s.steps {
 		step := &s.steps[i]
 		if step.Needs != "" && s.values[step.Needs] == "" {
@@ -89,6 +154,10 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 		}
 		begin := time.Now()
 		err := s.step(ctx, step)
+		if step.Eased && unexpected(err) {
+			m.BadPart(step.Name)
+			err, doubted = nil, true
+		}
 		took := time.Since(begin)
 		sum += took
 		m.Took(sum)
@@ -97,12 +166,24 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 			return record.Fail(record.KindOf(err), fmt.Errorf("step %s: %w", step.Name, err))
 		}
 		m.Part(step.Name, took)
+		for _, name := range step.Also {
+			m.Part(name, took)
+		}
 		if step.Think > 0 {
 			pause(ctx, step.Think)
 			m.Paused(time.Since(begin) - took)
 		}
 	}
+	if doubted {
+		m.Doubt()
+	}
 	return nil
+}
+
+// unexpected reports whether a reply came that was not the expected one.
+func unexpected(err error) bool {
+	kind := record.KindOf(err)
+	return err != nil && (kind == record.WrongContent || kind == record.BadReply || kind == record.ErrorField)
 }
 
 // pause waits, but not beyond ctx.
@@ -115,19 +196,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (s *session) step(ctx context.Context, step *Step) error {
-	req := RawRequest{Method: step.Method, Path: s.fill(step.Path)}
-	var header strings.Builder
-	for _, line := range step.Header {
-		line = s.fill(line)
-		if strings.ContainsAny(line, "\r\n") {
-			return record.Fail(record.Other, fmt.Errorf("header %q: a value with a line end", line))
+func (s *session) step(ctx context.Context, step *plannedStep) error {
+	path, _ := step.path.append(nil, s.values)
+	req := RawRequest{Method: step.Method, Path: string(path)}
+	head := s.scratch[:0]
+	for _, line := range step.header {
+		from := len(head)
+		var whole bool
+		if head, whole = line.append(head, s.values); !whole {
+			head = head[:from]
+			continue
 		}
-		header.WriteString(line + "\r\n")
+		if bytes.ContainsAny(head[from:], "\r\n") {
+			return record.Fail(record.Other, fmt.Errorf("header %q: a value with a line end", head[from:]))
+		}
+		head = append(head, '\r', '\n')
 	}
-	req.Header = header.String()
+	s.scratch, req.Header = head, string(head)
 	if step.Body != "" {
-		req.Body = []byte(s.fill(step.Body))
+		s.body, _ = step.body.append(s.body[:0], s.values)
+		req.Body = s.body
 	}
 	if err := checkPath(cmp.Or(req.Path, "/")); err != nil {
 		return record.Fail(record.Other, err)
@@ -139,35 +227,24 @@ func (s *session) step(ctx context.Context, step *Step) error {
 	if err := step.Expect.check(reply); err != nil {
 		return err
 	}
-	return s.keep(step, reply.Body)
+	return s.keep(step.Step, reply)
 }
 
-// fill puts kept values in their places.
-func (s *session) fill(text string) string {
-	if !strings.Contains(text, "${") {
-		return text
-	}
-	return placeholder.ReplaceAllStringFunc(text, func(m string) string { return s.values[m[2:len(m)-1]] })
-}
-
-// keep takes values out of a JSON reply, or of the last data line of an event stream.
-func (s *session) keep(step *Step, body []byte) error {
+// keep takes values out of a reply: of its head, and of its JSON.
+func (s *session) keep(step *Step, reply Reply) error {
 	for name, field := range step.Fields {
 		if v, ok := fieldOf(s.conn.in.lastHead, field); ok {
 			s.values[name] = v
+		} else {
+			delete(s.values, name)
 		}
 	}
 	if len(step.Keep) == 0 {
 		return nil
 	}
-	if i := bytes.LastIndex(body, []byte("data: ")); i >= 0 && !bytes.HasPrefix(body, []byte("{")) {
-		body = body[i+len("data: "):]
-	}
-	var doc any
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	if err := dec.Decode(&doc); err != nil {
-		return record.Fail(record.BadReply, fmt.Errorf("the body is no JSON: %w", err))
+	doc, err := reply.document()
+	if err != nil {
+		return err
 	}
 	for name, path := range step.Keep {
 		v, ok := lookUp(doc, path)
