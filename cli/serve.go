@@ -45,6 +45,7 @@ type serveCmd struct {
 
 	Gateway gatewayFlags `embed:""`
 	Host    hostFlags    `embed:""`
+	Tools   toolFlags    `embed:""`
 }
 
 // agentFlags are those of serve that only agents has.
@@ -183,6 +184,7 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 		{"--envelope", c.Envelope, "ops", append(system.Envelopes(), stdio)},
 		{"--isolation", c.Spawn.Isolation, "spawn", system.Isolations()},
 		{"--front", c.Gateway.Front, "gateway", system.Fronts()},
+		{"--set", c.Tools.Set, c.System, system.ToolSets()},
 	} {
 		switch {
 		case f.given == "":
@@ -196,6 +198,9 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 		return cfg, usage("--max-body: %d; want at least 1", c.MaxBody)
 	}
 	if cfg.MCP, err = c.MCP.config(c.Envelope); err != nil {
+		return cfg, err
+	}
+	if cfg.Tools, err = c.Tools.config(c.System, c.Envelope); err != nil {
 		return cfg, err
 	}
 	if cfg.Reply, cfg.Delay, err = c.Null.config(); err != nil {

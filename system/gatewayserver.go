@@ -133,6 +133,9 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 		return s, scheme, err
 	}
 	t := new(tally)
+	if cfg.Tools.Set != "" && cfg.Front != "bare" {
+		return buildToolGateway(ctx, cfg, scheme)
+	}
 	if cfg.Front == "bare" {
 		s, err := newBare(cfg, t)
 		return s, scheme, err

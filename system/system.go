@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toll/system/opserver"
+	"toll/system/tools"
 )
 
 // Config says how a system is to be served. Zero values are those of [opserver.Config].
@@ -35,7 +36,9 @@ type Config struct {
 
 	MCP MCP // how ops is served over the mcp envelopes
 
-	Routes  string      // of gateway: file of the routes to the agents of Agents.Topology, in place of the benchmark's
+	Routes string // of gateway: file of the routes to the agents of Agents.Topology, in place of the benchmark's
+	Tools  Tools  // of a published benchmark, that ops over MCP and gateway serve in place of their own
+
 	Front   string      // of gateway: one of Fronts, loop when empty
 	Gateway *GatewayTLS // of gateway: its certificates and who may make requests; nil serves in the clear
 }
@@ -47,7 +50,9 @@ type MCP = opserver.MCPConfig
 const MaxTools = 100_000
 
 // Names returns the names that Start knows beside those of the bus: bus-worker and bus-broker, which need a carrier.
-func Names() []string { return []string{"ops", "echo", "null", "spawn", "gateway", "agents"} }
+func Names() []string {
+	return []string{"ops", "echo", "null", "spawn", "gateway", "agents", "api", "catalogue"}
+}
 
 // A server answers on a listener until it is shut down.
 type server interface {
@@ -65,8 +70,8 @@ type Running struct {
 }
 
 // Start starts the named system: ops (the operations over cfg.Envelope), echo (bytes back as they come), null (one reply to
-// every HTTP request), spawn (children on request), gateway (agents behind HTTP) or agents (those of a topology file). It
-// answers when Start returns. A ctx that ends afterwards changes nothing.
+// every HTTP request), spawn (children on request), gateway (agents behind HTTP), agents (those of a topology file), api or
+// catalogue (what stands behind the tools of published benchmarks). It answers when Start returns. A ctx that ends afterwards changes nothing.
 func Start(ctx context.Context, name string, cfg Config) (*Running, error) {
 	if name == "gateway-agents" {
 		return startGatewayAgents(ctx, cfg)
@@ -118,6 +123,10 @@ func build(ctx context.Context, name string, cfg Config, oc opserver.Config) (s 
 	case "spawn":
 		s, err := buildSpawn(ctx, cfg.Isolation)
 		return s, "http", err
+	case "api":
+		return tools.NewAPI(), "http", nil
+	case "catalogue":
+		return buildCatalogue(ctx, cfg)
 	case "gateway":
 		return buildGateway(ctx, cfg)
 	case "ops":
@@ -145,6 +154,13 @@ func buildOps(cfg Config, oc opserver.Config) (s server, scheme string, err erro
 	ops, err := operations()
 	if err != nil {
 		return nil, "", err
+	}
+	if cfg.Tools.Set != "" {
+		set, err := cfg.Tools.open()
+		if err != nil {
+			return nil, "", err
+		}
+		cfg.MCP.Only = tools.AsMCP(set)
 	}
 	switch cfg.Envelope {
 	case "", "rest":

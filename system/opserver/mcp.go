@@ -24,6 +24,7 @@ type MCPConfig struct {
 	MaxSessions int           // at a time
 	SessionIdle time.Duration // after which an unused session is forgotten
 	Tools       int           // tools/list has exactly this many: the operations, then tools that do nothing; 0 = the operations
+	Only        []mcp.Tool    // in place of the operations; Tools is then of no effect
 	Conformance bool          // adds what the protocol's conformance suite wants to find
 	Hosts       []string      // further names that may stand in Host
 	Origins     []string      // further origins of pages that may call
@@ -37,6 +38,9 @@ func newMCPCore(cfg Config, ops Registry, m MCPConfig) (*mcp.Server, error) {
 		Sessions: m.Sessions, Events: m.Events, MaxSessions: m.MaxSessions, SessionIdle: m.SessionIdle,
 		MaxBody: int(cfg.MaxBody), Hosts: m.Hosts, Origins: m.Origins, AnyHost: cfg.Unix != "",
 	})
+	if m.Only != nil {
+		return core, core.AddTools(m.Only...)
+	}
 	tools := make([]mcp.Tool, 0, max(m.Tools, len(ops.ops)))
 	for i := range ops.ops {
 		tools = append(tools, asTool(&ops.ops[i]))
