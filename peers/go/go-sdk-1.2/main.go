@@ -69,9 +69,17 @@ func main() {
 	stdio := flag.Bool("stdio", false, "speak over stdin and stdout instead of HTTP")
 	idle := flag.Duration("idle", 0, "close a session after so long without a request; 0 never")
 	tools := flag.Int("tools", 0, "list exactly so many tools; 0 = note and blob")
+	set := flag.String("set", "", "serve the tools of a published benchmark instead, tmdevlab-v1 or tmdevlab-v2")
+	catalogue := flag.String("catalogue", "", "tmdevlab-v2: URL of the catalogue")
+	redis := flag.String("redis", "", "tmdevlab-v2: host:port of the Redis server")
 	flag.Parse()
 	var err error
-	if *stdio {
+	if *set != "" {
+		var s *mcp.Server
+		if s, err = toolSet(*set, *catalogue, *redis); err == nil {
+			err = serveHTTP(s, mcp.StreamableHTTPOptions{Stateless: *stateless, JSONResponse: !*sse})
+		}
+	} else if *stdio {
 		err = serveStdio(newServer(*tools))
 	} else {
 		err = serveHTTP(newServer(*tools), mcp.StreamableHTTPOptions{Stateless: *stateless, JSONResponse: !*sse, SessionTimeout: *idle})
