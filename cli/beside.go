@@ -25,6 +25,9 @@ func (c *runCmd) beside(ctx context.Context, s *streams, docs []*result.Document
 	if err := c.besideGateway(s, docs); err != nil {
 		return err
 	}
+	if err := c.besideReplica(s, docs); err != nil {
+		return err
+	}
 	if c.JSON || len(docs) != 2 || docs[0] == nil || docs[1] == nil {
 		return nil
 	}
@@ -77,6 +80,28 @@ func (c *runCmd) besideGroup(s *streams, docs []*result.Document) error {
 		}
 		fmt.Fprintln(s.out)
 		if err := report.Group(s.out, t, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideReplica sets the table of a published method under what was measured by it here.
+func (c *runCmd) besideReplica(s *streams, docs []*result.Document) error {
+	for _, d := range docs {
+		if d == nil || c.JSON || d.Benchmark != "tools" {
+			continue
+		}
+		name, ours := "tmdevlab-v1", map[string]string{"java": "spring-ai", "go": "go-sdk-1-2-tools", "nodejs": "ts-sdk", "python": "fastmcp"}
+		if d.Plan.Cases[0] == "tmdevlab/v2" {
+			name, ours = "tmdevlab-v2", map[string]string{"go": "go-sdk-1-2-tools-stateless"}
+		}
+		t, err := published.Load(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+		if err := report.Iterations(s.out, t, ours, d); err != nil {
 			return err
 		}
 	}

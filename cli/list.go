@@ -33,6 +33,10 @@ func (listCmd) Run(s *streams) error {
 			fmt.Fprintf(s.out, "  full        %d blocks × %d calls in %d rounds, concurrency %v, cases %s\n", full.Blocks, full.Calls, full.Rounds, full.Concurrency, strings.Join(full.Cases, ", "))
 		}
 	}
+	fmt.Fprintln(s.out, "published methods")
+	for _, r := range suite.Replicas() {
+		fmt.Fprintf(s.out, "  %-22s %s\n", r.Name, r.About)
+	}
 	return nil
 }
 

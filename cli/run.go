@@ -26,8 +26,8 @@ import (
 )
 
 type runCmd struct {
-	What    []string `arg:"" optional:"" help:"Benchmarks, or plan files (*.yaml); none = all benchmarks."`
-	Quick   bool     `help:"The quick profile (the default)." xor:"profile"`
+	What    []string `arg:"" optional:"" help:"Benchmarks, published methods, or plan files (*.yaml); none = all benchmarks."`
+	Quick   bool     `help:"The quick profile: the default, but of published methods, which it shortens." xor:"profile"`
 	Full    bool     `help:"The full profile: more rounds, blocks and concurrencies." xor:"profile"`
 	Profile string   `help:"Run a benchmark's other plan; toll list names them." placeholder:"NAME"`
 	With    []string `help:"Enter outside contenders: folders or manifests, or names below --peers; all = every one below --peers." placeholder:"NAME,…"`
@@ -42,6 +42,8 @@ type runCmd struct {
 	Target  string   `help:"bus, gateway, spawn: call the processes of 'toll serve bus-host', gateway-host or spawn-host on this machine instead of our own." placeholder:"HOST[:PORT]"`
 	Token   string   `name:"token-file" help:"bus: file with the secret that the target wants; our own processes want it, too." placeholder:"FILE" type:"existingfile"`
 	Fault   string   `help:"bus: spoil every connection, such as delay=5ms,jitter=1ms; toll serve --help lists them." placeholder:"LIST"`
+
+	PublishedSemantics bool `name:"published-semantics" help:"A reply with a wrong content fails no call and is only counted, as in the published methods that toll list names."`
 
 	AllowUnlimited bool `help:"Run where the limits that were asked for can't be held."`
 
@@ -70,6 +72,7 @@ func (runCmd) Help() string {
   toll run transport --with peers/javascript/node-http
   toll run transport --profile mcp --with all
   toll run gateway --knee 'p99<5ms' --only toll
+  toll run tmdevlab-v1-as-run --quick --with fastmcp,ts-sdk
   toll run my-plan.yaml --strict
   toll run load.yaml --workers 3 --listen 0.0.0.0:4222
   toll run --simulate workers=100,time=20s,loss=0.01,skew=1s
@@ -191,8 +194,15 @@ func (c *runCmd) job(what string) (j job, err error) {
 		}
 		return j, nil
 	}
+	var found bool
+	if j.bench, j.plan, found, err = suite.LookupReplica(what); found {
+		if err == nil && c.Profile != "" {
+			err = fmt.Errorf("--profile %s: names a benchmark's own plan; %s is a published method", c.Profile, what)
+		}
+		return j, err
+	}
 	if j.bench, err = suite.Lookup(what); err != nil {
-		return j, fmt.Errorf("%w, nor a plan file (*.yaml)", err)
+		return j, fmt.Errorf("%w, nor a published method that toll list names, nor a plan file (*.yaml)", err)
 	}
 	j.plan, err = j.bench.Plan(c.Profile)
 	return j, err
@@ -277,8 +287,15 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Docume
 		return nil, exit(exitUsage, err)
 	}
 	p := j.plan
-	if c.Full {
+	method := p.Method() // what --quick and --full change is a deviation from it where they change a published method
+	switch {
+	case c.Full:
 		p = p.AtFull()
+	case c.Quick:
+		p = p.AtQuick()
+	}
+	if c.PublishedSemantics {
+		p.Semantics = plan.PublishedChecks
 	}
 	p.Settings = p.Settings.With(&plan.Settings{Hop: c.Hop, Limits: plan.Quota{CPUs: c.CPUs, Memory: c.Memory}})
 	if c.Knee != "" {
@@ -300,9 +317,12 @@ func (c *runCmd) measure(ctx context.Context, s *streams, j job) (*result.Docume
 		found, _ := contender.Find([]string{c.Peers})
 		open.Lacks(slices.DeleteFunc(found, func(m contender.Manifest) bool { return !j.bench.Calls(m) }))
 	}
-	settings := p.Settings
+	settings, claimed := p.Settings, p.Settings.With(p.Claims)
+	if p.Quick != nil {
+		claimed = method
+	}
 	return conduct(ctx, s, conducting{
-		plan: p, open: open, settings: settings, claimed: settings.With(p.Claims), seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
+		plan: p, open: open, settings: settings, claimed: claimed, seed: c.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
 	})
 }
 
@@ -372,7 +392,7 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 			live.round(x)
 			return samples.add(x)
 		},
-		Watch: watch.Stop, Watched: live.watched, Wait: pacer.Wait,
+		Watch: watch.Stop, Watched: live.watched, Wait: pacer.Wait, Pauses: load.NewPause,
 	})
 	status.clear()
 	if err := samples.close(); err != nil && runErr == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -47,10 +48,11 @@ type Spec struct {
 	Dir     string   // working directory; empty = ours
 	Env     []string // NAME=value, beside our own environment (a container gets these only)
 
-	Tools    int           // replaces {tools}; 0 = as many as it likes
-	Idle     time.Duration // replaces {idle}; 0s = as it likes
-	Probe    Probe         // zero: the ready line
-	Endpoint string        // where a process with a probe listens
+	Tools    int               // replaces {tools}; 0 = as many as it likes
+	Idle     time.Duration     // replaces {idle}; 0s = as it likes
+	Words    map[string]string // further words that are replaced in a command and its environment
+	Probe    Probe             // zero: the ready line
+	Endpoint string            // where a process with a probe listens
 
 	Host           string        // what {host} in the command, its environment and the endpoint stands for; 127.0.0.1 when empty
 	Hop            *hop.Link     // the namespace to run in; nil for ours
@@ -184,7 +186,11 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	s.ReadyTimeout = cmp.Or(s.ReadyTimeout, defaultReady)
 	s.StopTimeout = cmp.Or(s.StopTimeout, defaultStop)
-	words := strings.NewReplacer(toolsWord, strconv.Itoa(s.Tools), idleWord, s.Idle.String())
+	replaced := []string{toolsWord, strconv.Itoa(s.Tools), idleWord, s.Idle.String()}
+	for _, w := range slices.Sorted(maps.Keys(s.Words)) {
+		replaced = append(replaced, w, s.Words[w])
+	}
+	words := strings.NewReplacer(replaced...)
 	s.Command, s.Env = each(s.Command, words.Replace), each(s.Env, words.Replace)
 	s.hosted()
 	asks := func(text string) bool { return strings.Contains(text, portWord) }

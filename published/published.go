@@ -107,9 +107,9 @@ func pins() []pin {
 		{"tmdevlab-fib", "3d32b09ec7f091c57f0edd896d68bb93e777c26c68ce3a7dd7d6d3dc5becabd5"},
 		{"tmdevlab-v1-fork-dotnet", "74787e3b015a2d3a4b4c30bbe24b8c267b5132c1915b36e1d23d7470bc3b124e"},
 		{"tmdevlab-v1-fork-rust", "751527a350815f200b7ad2207f8cbb84bf2a8b0ebbb3108b60decb15f2a577a5"},
-		{"tmdevlab-v1", "91d43ff9a415c5ddd033fdaa5314093c55b9037749e66cc7649ae702b7a1f6da"},
+		{"tmdevlab-v1", "7f0a4a9bfbb5101a88901ff580b2b2f6c1fc907a5d2071842312f3319def8a8e"},
 		{"tmdevlab-v2-exploratory", "24a5f4492f6fbc149de3c53d20eb303f51ca0f9b217d464c72e7d3919ec4fd6f"},
-		{"tmdevlab-v2", "14c45654a0db7f261b6d631bd9953f69c2358c63c8a6c33b9ed788f699fdf37b"},
+		{"tmdevlab-v2", "586b93e1684e2b573300fe5657e326cc161ae12f4186571f9c12a06af9f34a62"},
 		{"transport-seed", "ae122239fa8f09902bee72cba3f3422af8756a63cd06105297e1eaffbc6776a5"},
 		{"typescript-sdk-schema-conversion", "70680cbc80e9530ca3c7e440f187f8a508d83e628bc1551da63cd2978e75a393"},
 	}

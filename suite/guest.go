@@ -59,7 +59,7 @@ func clientText(kind string) string {
 
 // drivers are all that a manifest may name.
 func drivers() []string {
-	out := []string{"stdio", engineDriver, gatewayDriver, spawnDriver}
+	out := []string{"stdio", engineDriver, gatewayDriver, spawnDriver, toolsDriver}
 	for name := range guestDrivers("") {
 		out = append(out, name)
 	}
@@ -67,9 +67,9 @@ func drivers() []string {
 	return out
 }
 
-// awaited are the outside contenders that the benchmark transport is about, whether they are there or not.
+// awaited are the outside contenders that a benchmark is about, whether they are there or not.
 func awaited() []string {
-	return []string{"connect", "fasthttp", "go-sdk", "go-sdk-stateful", "grpc", "mcp-go"}
+	return []string{"connect", "fasthttp", "go-sdk", "go-sdk-stateful", "grpc", "mcp-go", "fastmcp", "ts-sdk", "rmcp", "spring-ai"}
 }
 
 // callsTransport reports whether a manifest's driver is one that the benchmark transport calls by.

@@ -77,6 +77,12 @@ type seat struct {
 	away        bool                                                      // what it calls is on another machine
 	handles     bool                                                      // it counts the time of its handlers
 	calling     bool                                                      // the engine calls others, which it has started
+
+	// Of a contender with backends: what they are, and how it is started and called once it is known where they listen.
+	backends  []backend
+	specFor   func(at map[string]string) (contender.Spec, error)
+	targetFor func(at map[string]string) func(contender.Ready, *driver.Wire) load.Target
+	delay     time.Duration // within each operation, that its caller asks for
 }
 
 func (s seat) label() string {
@@ -134,10 +140,31 @@ func gap(s lab.Setting, contender, reason string) result.Gap {
 	return result.Gap{Row: row, Reason: reason}
 }
 
+// start starts a seat's contender, and first what stands behind it.
 func (h *house) start(ctx context.Context, s seat) (*lab.Entry, error) {
 	if h.remote != nil && s.role != result.Null { // the null target is what the client itself costs, here
 		return h.enter(s)
 	}
+	if len(s.backends) == 0 {
+		return h.startAlone(ctx, s)
+	}
+	if _, err := s.spec(); err != nil { // before anything runs
+		return nil, err
+	}
+	behind, at, err := h.startBackends(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	s.spec, s.target = func() (contender.Spec, error) { return s.specFor(at) }, s.targetFor(at)
+	e, err := h.startAlone(ctx, s)
+	if err != nil {
+		return nil, errors.Join(err, stopBackends(ctx, behind))
+	}
+	e.Backends, e.Delay = behind, s.delay
+	return e, nil
+}
+
+func (h *house) startAlone(ctx context.Context, s seat) (*lab.Entry, error) {
 	spec, err := s.spec()
 	if err != nil {
 		return nil, err

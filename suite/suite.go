@@ -28,7 +28,7 @@ type Benchmark struct {
 	calls func(contender.Manifest) bool // whether a manifest's contender can take part; nil = none can
 }
 
-// All lists the benchmarks.
+// All lists the benchmarks that have a plan of their own.
 func All() []Benchmark {
 	return []Benchmark{
 		{"transport", "what one call of an operation costs over each transport", openTransport, callsTransport},
@@ -40,10 +40,17 @@ func All() []Benchmark {
 	}
 }
 
+// replicated are the benchmarks whose plans are all of published methods: see Replicas.
+func replicated() []Benchmark {
+	return []Benchmark{
+		{"tools", "what an iteration of published benchmarks of MCP servers costs", openTools, callsTools},
+	}
+}
+
 // Lookup returns the benchmark of a name.
 func Lookup(name string) (Benchmark, error) {
 	var names []string
-	for _, b := range All() {
+	for _, b := range append(All(), replicated()...) {
 		if b.Name == name {
 			return b, nil
 		}
@@ -70,6 +77,13 @@ func (b Benchmark) Profiles() []string {
 // Plan returns the benchmark's own plan, or the named one of its profiles.
 func (b Benchmark) Plan(profile string) (plan.Plan, error) {
 	file := "plans/" + b.Name + ".yaml"
+	if slices.ContainsFunc(replicated(), func(r Benchmark) bool { return r.Name == b.Name }) {
+		var names []string
+		for _, r := range Replicas() {
+			names = append(names, r.Name)
+		}
+		return plan.Plan{}, fmt.Errorf("benchmark %s has no plan of its own; run one of %s, or a plan file", b.Name, strings.Join(names, ", "))
+	}
 	if profile != "" {
 		if !slices.Contains(b.Profiles(), profile) {
 			return plan.Plan{}, fmt.Errorf("profile %q of %s is not one of %s", profile, b.Name, strings.Join(b.Profiles(), ", "))

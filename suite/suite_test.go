@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,36 @@ func TestEveryBenchmarkHasAPlanThatFitsTheSchema(t *testing.T) {
 	}
 }
 
+func TestEveryPublishedMethodHasAPlanThatFitsTheSchema(t *testing.T) {
+	t.Parallel()
+	s := planSchema(t)
+	for _, r := range suite.Replicas() {
+		b, p, ok, err := suite.LookupReplica(r.Name)
+		if err != nil || !ok || p.Benchmark != b.Name || r.About == "" {
+			t.Errorf("%s: %v, of %s", r.Name, err, p.Benchmark)
+			continue
+		}
+		text, err := os.ReadFile("plans/replicas/" + r.Name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(s, text); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+		// --quick is a deviation that is listed, and the whole method is not.
+		if d := plan.Deviations(p.Method(), p.AtQuick().Settings); !slices.ContainsFunc(d, func(v plan.Deviation) bool { return v.What == "stages" }) {
+			t.Errorf("%s: --quick deviates by %v", r.Name, d)
+		}
+		if d := plan.Deviations(p.Method(), p.Settings); slices.ContainsFunc(d, func(v plan.Deviation) bool { return v.What == "stages" || v.What == "rounds" }) {
+			t.Errorf("%s deviates by %v", r.Name, d)
+		}
+	}
+	files, err := filepath.Glob("plans/replicas/*.yaml")
+	if err != nil || len(files) != len(suite.Replicas()) {
+		t.Errorf("%d plan files, %v", len(files), err)
+	}
+}
+
 // What the schema refuses, Parse refuses, and the other way round.
 func TestSchemaAndParserAgree(t *testing.T) {
 	t.Parallel()
@@ -119,7 +150,7 @@ func TestManifestsMustHaveNamesAndDriversOfTheirOwn(t *testing.T) {
 	for want, ms := range map[string][]contender.Manifest{
 		`two contenders are named "rest-raw"`: {{Name: "rest-raw", Driver: "rest"}},
 		`two contenders are named "a"`:        {{Name: "a", Driver: "rest"}, {Name: "a", Driver: "rest"}},
-		`a: driver "carrier" is not one of connect, engine, gateway, grpc, mcp, mcp-sse, mcp-stateful, mcp-stdio, rest, rest-h2c, spawn, stdio`: {{Name: "a", Driver: "carrier"}},
+		`a: driver "carrier" is not one of connect, engine, gateway, grpc, mcp, mcp-sse, mcp-stateful, mcp-stdio, mcp-tools, rest, rest-h2c, spawn, stdio`: {{Name: "a", Driver: "carrier"}},
 	} {
 		if o, err := b.Open(p, ms); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
