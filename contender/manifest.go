@@ -129,6 +129,9 @@ func (m Manifest) spec() Spec {
 		Version: m.Version, VersionCommand: m.VersionCommand,
 		ReadyTimeout: m.Probe.Timeout, StopTimeout: m.Stop,
 	}
+	if len(m.Operations) > 0 {
+		s.Words = map[string]string{setWord: m.Operations[0], "{catalogue}": "", "{redis}": ""} // until a benchmark says which
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		s.Env = append(s.Env, name+"="+m.Env[name])
 	}

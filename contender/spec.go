@@ -38,6 +38,7 @@ const (
 	hostWord  = "{host}"
 	toolsWord = "{tools}"
 	idleWord  = "{idle}"
+	setWord   = "{set}" // which of its operations a contender is to serve that lists several
 )
 
 // A Spec says how a process is started. Name and Command or Image are required.

@@ -341,3 +341,28 @@ func TestASessionLooksIntoTextsAndEvents(t *testing.T) {
 		}
 	}
 }
+
+// A session whose connection was idle for longer than servers keep one begins on a new one.
+func TestASessionDoesNotTrustAnIdleConnection(t *testing.T) {
+	t.Parallel()
+	f := serve(t, "tcp", nil)
+	h := &driver.HTTP{Addr: f.addr(), Steps: []driver.Step{{Name: "call", Method: "POST", Body: `{"id":1,"note":"x"}`}}}
+	c, err := h.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer load.Close(c)
+	for i, want := range []int{1, 1, 2} {
+		if i == 2 {
+			driver.Age(c)
+		}
+		if err := c.Call(t.Context(), driver.NoMark()); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		if len(f.conns) != want {
+			t.Errorf("call %d: %d connections, want %d", i+1, len(f.conns), want)
+		}
+		f.mu.Unlock()
+	}
+}

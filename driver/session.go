@@ -124,11 +124,16 @@ type session struct {
 	iteration int64
 	scratch   []byte // for header lines
 	body      []byte
+	last      time.Time // when the connection was made, or last used
 }
+
+// keptIdle is how long an idle connection is trusted: common servers close one after five seconds, and a session that waits
+// for its turn in a block must not begin on a connection that is just being closed.
+const keptIdle = 4 * time.Second
 
 func newSession(c *Conn, h *HTTP) *session {
 	c.in.keepsHead = true
-	s := &session{conn: c, values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
+	s := &session{conn: c, last: time.Now(), values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
 	for i := range h.Steps {
 		p := plannedStep{Step: &h.Steps[i], path: newTemplate(h.Steps[i].Path), body: newTemplate(h.Steps[i].Body)}
 		for _, line := range p.Header {
@@ -145,6 +150,13 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 	clear(s.values)
 	s.iteration++
 	s.values["vu"], s.values["iteration"] = vu, strconv.FormatInt(s.iteration, 10)
+	if time.Since(s.last) > keptIdle {
+		s.conn.Close()
+		if err := s.conn.connect(ctx); err != nil {
+			return err
+		}
+	}
+	defer func() { s.last = time.Now() }()
 	var sum time.Duration
 	doubted := false
 	for i := range s.steps {
