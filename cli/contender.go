@@ -77,8 +77,9 @@ func (c *contenderListCmd) Run(s *streams) error {
 }
 
 type contenderBuildCmd struct {
-	Names []string `arg:"" help:"Names below --peers, folders or manifests; all = everything below --peers."`
-	Peers string   `help:"Folder of contenders." default:"peers"`
+	Names  []string `arg:"" help:"Names below --peers, folders or manifests; all = everything below --peers."`
+	Peers  string   `help:"Folder of contenders." default:"peers"`
+	Except []string `help:"Of all, leave these out." placeholder:"NAME,…"`
 }
 
 // Run builds each; the first that fails ends it.
@@ -87,7 +88,15 @@ func (c *contenderBuildCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range c.Except {
+		if !slices.ContainsFunc(all, func(m contender.Manifest) bool { return m.Name == name }) {
+			return usage("--except %s: there is no contender of that name to leave out", name)
+		}
+	}
 	for _, m := range all {
+		if slices.Contains(c.Except, m.Name) {
+			continue
+		}
 		err := contender.Build(ctx, m, s.err)
 		if errors.Is(err, contender.ErrMissing) && slices.Equal(c.Names, []string{everyPeer}) {
 			fmt.Fprintf(s.err, "%v\n", err) // one language that is not here keeps no other from being built
