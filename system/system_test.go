@@ -49,6 +49,9 @@ func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
 		"spawn":   {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
 		"agents":  {"http", "404 page not found\n"},
 		"gateway": {"http", `{"error":"nothing at this path"}`},
+		"api":     {"http", "404 page not found\n"},
+
+		"catalogue": {"http", "404 page not found\n"},
 	}
 	topology := oneAgent(t)
 	if len(want) != len(system.Names()) {
