@@ -12,7 +12,7 @@ import (
 // Every line of a help text that begins with "  toll " is an example; each must be a line that toll takes.
 func TestExamplesInHelpTextsAreValid(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, file := range []string{"pinned.json", "key.pem", "next.pem", "receipt.json", "topology.yaml"} { // that examples name
+	for _, file := range []string{"pinned.json", "key.pem", "next.pem", "receipt.json", "topology.yaml", "routes.yaml"} { // that examples name
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
