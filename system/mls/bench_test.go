@@ -50,7 +50,7 @@ func TestSealingToAKeyAllocatesLittle(t *testing.T) {
 	s := must(suiteOf(X25519AES128))(t)
 	to := must(s.publicKey(must(s.generateKeyPair())(t).public))(t)
 	info := s.hpkeInfo([]byte("info"))
-	n := testing.AllocsPerRun(200, func() { must(s.seal(nil, to, &info, text))(t) })
+	n := testing.AllocsPerRun(200, func() { must(s.seal(to, &info, text))(t) })
 	if n > 5 {
 		t.Errorf("%v allocations to seal to a key, want at most 5", n)
 	}
@@ -64,7 +64,7 @@ func BenchmarkSealTo(b *testing.B) {
 			info := s.hpkeInfo([]byte("info"))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.seal(nil, to, &info, text); err != nil {
+				if _, err := s.seal(to, &info, text); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -122,7 +122,7 @@ func FuzzHPKE(f *testing.F) {
 				if !bytes.Equal(ours.public, theirs.PublicKey().Bytes()) {
 					t.Fatalf("suite %d: DeriveKeyPair(%x) differs", id, ikm)
 				}
-				ct := must(s.seal(nil, must(s.publicKey(ours.public))(t), hashed(s, info), plain))(t)
+				ct := must(s.seal(must(s.publicKey(ours.public))(t), hashed(s, info), plain))(t)
 				got := must(hpke.Open(theirs, kdf, aead, info, append(bytes.Clone(ct.KEMOutput), ct.Data...)))(t)
 				sealed := must(hpke.Seal(theirs.PublicKey(), kdf, aead, info, plain))(t)
 				n := len(ct.KEMOutput)

@@ -87,6 +87,7 @@ func (s *suite) encapsulate(e *encapsulation, to publicKey) error {
 		return refuseFor(ErrKey, err, "an HPKE recipient's key")
 	}
 	e.to, e.enc, e.size = to.raw, ephemeral.public, len(dh)
+	clear(ephemeral.scalar[:])
 	return nil
 }
 
@@ -149,17 +150,17 @@ func encryptInfo(label string, context []byte) []byte {
 	return appendVector(buf, context)
 }
 
-// seal is EncryptWithLabel with the hash of the encoded EncryptContext. It appends the ciphertext to dst, which may be nil.
-func (s *suite) seal(dst []byte, to publicKey, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
+// seal is EncryptWithLabel with the hash of the encoded EncryptContext.
+func (s *suite) seal(to publicKey, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
 	var e encapsulation
 	if err := s.encapsulate(&e, to); err != nil {
 		return Ciphertext{}, err
 	}
-	return s.sealTo(dst, &e, info, plaintext)
+	return s.sealTo(&e, info, plaintext)
 }
 
 // sealTo is seal for a recipient whose encapsulation was made; it is for one message.
-func (s *suite) sealTo(dst []byte, e *encapsulation, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
+func (s *suite) sealTo(e *encapsulation, info *hpkeInfo, plaintext []byte) (Ciphertext, error) {
 	var c hpkeContext
 	s.derive(&c, e.dh[:e.size], e.enc, e.to, info, false)
 	clear(e.dh[:])
@@ -167,12 +168,14 @@ func (s *suite) sealTo(dst []byte, e *encapsulation, info *hpkeInfo, plaintext [
 	if err != nil {
 		return Ciphertext{}, err
 	}
-	return Ciphertext{KEMOutput: e.enc, Data: sealOnce(aead, dst, &c, plaintext)}, nil
+	return Ciphertext{KEMOutput: e.enc, Data: sealOnce(aead, &c, plaintext)}, nil
 }
 
-func sealOnce(aead cipher.AEAD, dst []byte, c *hpkeContext, plaintext []byte) []byte {
-	nonce := [nonceSize]byte(c.nonce[:])
-	return aead.Seal(dst, nonce[:], plaintext, nil)
+// sealOnce encrypts with a context's first nonce, which stands in front of the ciphertext's memory: what goes through an
+// interface is on the heap.
+func sealOnce(aead cipher.AEAD, c *hpkeContext, plaintext []byte) []byte {
+	buf := append(make([]byte, 0, nonceSize+len(plaintext)+aead.Overhead()), c.nonce[:nonceSize]...)
+	return aead.Seal(buf[nonceSize:], buf[:nonceSize], plaintext, nil)
 }
 
 // open is DecryptWithLabel with the encoded EncryptContext.

@@ -316,7 +316,7 @@ func TestBadWelcomesAreRefused(t *testing.T) {
 				plain = v.append(nil)
 			case *welcome:
 				to := must(st.s.publicKey(other.Package.InitKey))(t)
-				v.secrets[0] = encryptedSecrets{other.Package.ref(st.s), must(st.s.seal(nil, to, hashed(st.s, encryptInfo("Welcome", v.info)), plain))(t)}
+				v.secrets[0] = encryptedSecrets{other.Package.ref(st.s), must(st.s.seal(to, hashed(st.s, encryptInfo("Welcome", v.info)), plain))(t)}
 			}
 		})
 		_, err := Join(st.stranger.config, staged.Welcome, other, JoinOptions{})

@@ -106,7 +106,7 @@ func (d *pathDraft) encrypt(t *tree, leaf *LeafNode, context []byte, added []uin
 		l := &letters[i]
 		key, err := t.s.publicKey(t.node(l.to).key())
 		if err == nil {
-			*l.sealed, err = t.s.seal(nil, key, &info, l.secret)
+			*l.sealed, err = t.s.seal(key, &info, l.secret)
 		}
 		return err
 	}).finish()

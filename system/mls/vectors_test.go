@@ -251,7 +251,7 @@ func TestVectorsCryptoBasics(t *testing.T) {
 		info := encryptInfo(v.Encrypt.Label, v.Encrypt.Context)
 		plain := must(s.open(private, info, Ciphertext{v.Encrypt.KEM, v.Encrypt.Ciphertext}))(t)
 		same(t, "decrypted", plain, v.Encrypt.Plaintext)
-		ct := must(s.seal(nil, must(s.publicKey(v.Encrypt.Pub))(t), hashed(s, info), plain))(t)
+		ct := must(s.seal(must(s.publicKey(v.Encrypt.Pub))(t), hashed(s, info), plain))(t)
 		same(t, "decrypted again", must(s.open(private, info, ct))(t), plain)
 	})
 }

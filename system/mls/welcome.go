@@ -38,7 +38,7 @@ func (d *draft) sealSecrets(out []encryptedSecrets, secrets *groupSecrets, info 
 		}
 		d.config.forged("secrets", secrets)
 		plain = secrets.append(plain[:0])
-		ct, err := d.s.sealTo(nil, &d.invited[i], info, plain)
+		ct, err := d.s.sealTo(&d.invited[i], info, plain)
 		if err != nil {
 			return err
 		}
