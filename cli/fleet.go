@@ -193,7 +193,7 @@ func (c *runCmd) server(r fleetRun, dir string) (access hub.Access, stop func(),
 		return access, nil, err
 	}
 	ended := false
-	access = hub.Access{URL: "nats://" + srv.Addr(), Seed: c.Fleet.NKey, TLS: config}
+	access = hub.Access{URL: "nats://" + srv.Addr(), Seed: c.Fleet.NKey, TLS: config, Server: srv}
 	if r.Token != "" {
 		access.URL = "nats://" + r.Token + "@" + srv.Addr()
 	}

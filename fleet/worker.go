@@ -11,7 +11,7 @@ import (
 
 // The worker's times.
 const (
-	beatEvery    = time.Second // when nobody asks
+	beatEvery    = 1500 * time.Millisecond // when nobody asks
 	publishEvery = 2 * time.Second
 	mostPublish  = 64               // slices that are published again at once
 	stillFor     = 2 * time.Second  // without a tick: the process itself stood still

@@ -269,7 +269,7 @@ func (c *Conductor) feedOnce(ctx context.Context, to chan<- []byte) {
 		case to <- m.Data():
 		case <-ctx.Done():
 		}
-	}, jetstream.PullHeartbeat(2*time.Second), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
+	}, jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(5*time.Second), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
 	if err != nil {
 		return
 	}
@@ -277,7 +277,7 @@ func (c *Conductor) feedOnce(ctx context.Context, to chan<- []byte) {
 		consuming.Stop()
 		<-consuming.Closed()
 	}()
-	look := time.NewTicker(time.Second)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
@@ -296,6 +296,9 @@ func (c *Conductor) feedOnce(ctx context.Context, to chan<- []byte) {
 		}
 	}
 }
+
+// lookEvery is how often the coordinator looks whether the stream that it reads is still the one that there is.
+const lookEvery = 3 * time.Second
 
 // maxStream bounds a run's stream, in bytes. What finds no room stays in the worker's file and is published again.
 const maxStream = 4 << 30

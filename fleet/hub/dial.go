@@ -17,6 +17,8 @@ type Access struct {
 	URL  string // nats://[token@]host:port, several with commas between
 	Seed string // file with the seed of an nkey; empty for none
 	TLS  *tls.Config
+
+	Server *Server // in this process: it is spoken to without a socket; nil for none
 }
 
 // A line is a connection to a NATS server.
@@ -29,7 +31,7 @@ type line struct {
 func dial(ctx context.Context, a Access, name string, first time.Duration) (*line, error) {
 	options := []nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
+		nats.PingInterval(3 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
 		nats.ReconnectBufSize(-1), // what can't be sent is not kept: it would be old when it can
 		nats.NoEcho(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what a slow reader lost is told again
@@ -43,6 +45,9 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 			return nil, fmt.Errorf("the nkey in %s: %w", a.Seed, err)
 		}
 		options = append(options, o)
+	}
+	if a.Server != nil {
+		options = append(options, nats.InProcessServer(a.Server.server))
 	}
 	until := time.Now().Add(first)
 	for {
