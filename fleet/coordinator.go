@@ -95,6 +95,7 @@ type State struct {
 	Digest  string    `json:"plan_sha256"`
 	Started time.Time `json:"started"` // zero: not yet
 	Members []Seat    `json:"members"`
+	Events  []Event   `json:"events,omitempty"`
 }
 
 // A Seat is a worker's place in a run.
@@ -113,9 +114,9 @@ type Action struct {
 
 // An Event is something that happened in a run, at a time of its load.
 type Event struct {
-	At     time.Duration
-	Worker string
-	What   string
+	At     time.Duration `json:"at_ns"`
+	Worker string        `json:"worker,omitempty"`
+	What   string        `json:"what"`
 }
 
 // A Coordinator is the rules of a run. Its methods must not be called at the same time; now is always its monotonic clock.
@@ -134,7 +135,8 @@ type Coordinator struct {
 	over     bool
 	ticked   time.Duration
 	events   []Event
-	strays   int // slices that belong to nobody
+	noted    bool // since the state was last saved
+	strays   int  // slices that belong to nobody
 	resumed  bool
 	busy     []string // workers that were turned away because the run is full
 
@@ -173,7 +175,7 @@ func (c *Coordinator) Resume(s State, now time.Duration, wall time.Time) error {
 		}
 		c.seat(&member{id: seat.ID, segment: plan.Segment{Number: seat.Number, Of: c.cfg.Workers}, hello: seat.Hello, calibration: seat.Calibration, heard: now, phase: Joining})
 	}
-	c.resumed = true
+	c.resumed, c.events = true, s.Events
 	if !s.Started.IsZero() {
 		c.started, c.startsAt, c.goAt = true, s.Started, now-wall.Sub(s.Started)
 		c.note(now, "", "the coordinator was started anew and went on")
@@ -189,7 +191,7 @@ func (c *Coordinator) seat(m *member) {
 
 // State is what is to be saved.
 func (c *Coordinator) State() *State {
-	s := &State{Run: c.cfg.Run, Digest: c.digest}
+	s := &State{Run: c.cfg.Run, Digest: c.digest, Events: slices.Clone(c.events)}
 	if c.started {
 		s.Started = c.startsAt
 	}
@@ -203,7 +205,17 @@ func (c *Coordinator) State() *State {
 func (c *Coordinator) note(now time.Duration, worker, format string, args ...any) {
 	if len(c.events) < mostEvents {
 		c.events = append(c.events, Event{c.at(now), worker, fmt.Sprintf(format, args...)})
+		c.noted = true
 	}
+}
+
+// keep adds to what is to be done that the state is saved, if something was noted.
+func (c *Coordinator) keep(out []Action) []Action {
+	if c.noted && c.started {
+		c.noted = false
+		out = append(out, Action{Save: c.State()})
+	}
+	return out
 }
 
 // at is the time of the load.
@@ -272,7 +284,7 @@ func (c *Coordinator) Tick(now time.Duration) []Action {
 		out = append(out, c.watch(now, m)...)
 	}
 	c.advance(now)
-	return append(out, c.conclude(now)...)
+	return c.keep(append(out, c.conclude(now)...))
 }
 
 // stoodStill forgives the workers the time in which this process itself did not run: nothing they said could be heard.
@@ -370,7 +382,7 @@ func (c *Coordinator) Handle(now time.Duration, m Message) []Action {
 	} else if m.Hello != nil {
 		out = append(out, c.lead(now, w)...)
 	}
-	return append(out, c.conclude(now)...)
+	return c.keep(append(out, c.conclude(now)...))
 }
 
 func lifeOf(m Message) string {
@@ -626,7 +638,7 @@ func (c *Coordinator) HandleSlice(now time.Duration, body []byte) []Action {
 	if w.phase == Done && w.totals != nil && w.got >= w.totals.Slices {
 		out = c.collect(now, w)
 	}
-	return append(out, c.conclude(now)...)
+	return c.keep(append(out, c.conclude(now)...))
 }
 
 // limit is how many slices may be merged: those that every worker delivered which has not been lost, or whose loss ends the run.
