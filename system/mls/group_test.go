@@ -104,7 +104,20 @@ func TestPSKsExtensionsAndExternalSenders(t *testing.T) {
 		b3, b4 := all[3].bundle(t), all[4].bundle(t)
 		broadcast(t, crew, nil, must(ProposeExternal(server.config.Identity, at, 0, Add(b3.Package)))(t))
 		broadcast(t, crew, nil, must(ProposeJoin(all[4].config.Identity, at, b4.Package))(t))
+		// Two members propose one PSK, and the committer has it a third time: three nonces.
+		for _, c := range crew[:2] {
+			broadcast(t, crew, c, must(c.group.Propose(c.group.ExternalPSK([]byte("one")), nil))(t))
+		}
+		covered := 0
+		crew[2].group.config.forge = func(_ string, v any) {
+			if c, ok := v.(*Commit); ok {
+				covered = len(c.Proposals)
+			}
+		}
 		st := commit(t, crew, crew[2], CommitOptions{Proposals: []Proposal{crew[2].group.ExternalPSK([]byte("one"))}})
+		if covered != 5 {
+			t.Errorf("the commit covers %d proposals, want 5", covered)
+		}
 		all[3].group = must(Join(all[3].config, st.Welcome, b3, JoinOptions{}))(t)
 		all[4].group = must(Join(all[4].config, st.Welcome, b4, JoinOptions{}))(t)
 		agree(t, all)

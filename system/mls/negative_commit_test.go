@@ -280,7 +280,11 @@ func welcomeMutations() []welcomeMutation {
 		{"a PSK that we do not have", secrets(func(st *stage, g *groupSecrets) { g.psks = psks(st, &PSKID{ID: []byte("unknown")}) }), ErrPSK},
 		{"one PSK twice", secrets(func(st *stage, g *groupSecrets) {
 			g.psks = psks(st, &PSKID{ID: []byte("known")}, &PSKID{ID: []byte("known")})
+			g.psks[1].Nonce = g.psks[0].Nonce
 		}), ErrPSK},
+		{"one PSK with a nonce more", secrets(func(st *stage, g *groupSecrets) {
+			g.psks = psks(st, &PSKID{ID: []byte("known")}, &PSKID{ID: []byte("known")})
+		}), ErrDecrypt}, // two IDs, and not those of the commit
 		{"a PSK nonce too short", secrets(func(st *stage, g *groupSecrets) {
 			g.psks = psks(st, &PSKID{ID: []byte("known")})
 			g.psks[0].Nonce = g.psks[0].Nonce[1:]

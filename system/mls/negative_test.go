@@ -290,7 +290,8 @@ func listMutations() []listMutation {
 		}, ErrProposal, false},
 		{"ExternalInit", func(*stage) []Proposal { return []Proposal{{Type: ProposeExternalInit, KEMOutput: []byte{1}}} }, ErrProposals, false},
 		{"one PSK twice", func(st *stage) []Proposal {
-			return []Proposal{psk(st, func(*PSKID) {}), psk(st, func(*PSKID) {})}
+			p := psk(st, func(*PSKID) {})
+			return []Proposal{p, p}
 		}, ErrProposals, false},
 		{"PSK nonce too short", func(st *stage) []Proposal { return []Proposal{psk(st, func(p *PSKID) { p.Nonce = p.Nonce[1:] })} }, ErrPSK, false},
 		{"PSK nobody has", func(st *stage) []Proposal { return []Proposal{psk(st, func(p *PSKID) { p.ID = []byte("unknown") })} }, ErrPSK, true},

@@ -56,10 +56,11 @@ func readPSKID(r *reader) *PSKID {
 	return p
 }
 
-// same says whether two PSKs are the same, whatever their nonces.
+// same says whether two PreSharedKeyIDs are the same. The nonce is part of them (§8.4): one key may be mixed in twice, as when
+// two members propose it, with a nonce of each (§12.2).
 func (p *PSKID) same(o *PSKID) bool {
 	return p.Resumption == o.Resumption && bytes.Equal(p.ID, o.ID) && p.Usage == o.Usage &&
-		bytes.Equal(p.GroupID, o.GroupID) && p.Epoch == o.Epoch
+		bytes.Equal(p.GroupID, o.GroupID) && p.Epoch == o.Epoch && bytes.Equal(p.Nonce, o.Nonce)
 }
 
 // pskSecret chains pre-shared keys in their order (§8.4).
