@@ -47,7 +47,7 @@ func (i *Identity) PublicKey() []byte { return bytes.Clone(i.signer.public) }
 
 // DefaultLifetime is that of a new key package; DefaultMaxLifetime is the longest that is accepted of others.
 const (
-	DefaultLifetime    = 90 * 24 * time.Hour
+	DefaultLifetime    = 12 * 7 * 24 * time.Hour // the longest that OpenMLS calls acceptable
 	DefaultMaxLifetime = 400 * 24 * time.Hour
 )
 
