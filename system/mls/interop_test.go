@@ -19,13 +19,23 @@ import (
 	"toll/system/mls"
 )
 
-// Live interoperation with ts-mls from npm, pinned in testdata/interop: groups whose members are of both engines.
+// Live interoperation with another engine: groups whose members are of both. ts-mls is from npm, pinned in testdata/interop;
+// OpenMLS is in interop_openmls_test.go.
 
-// A script is the process that holds the ts-mls clients.
+// A peer is what the scripts must know of the other engine.
+type peer struct {
+	name    string
+	refusal string // how it refuses the welcomes that it wrongly refuses; empty for one that refuses none
+	full    bool   // it proposes updates, takes trees apart from welcomes, and sees that it is removed
+}
+
+// A script is the process that holds the other engine's clients.
 type script struct {
-	t     *testing.T
-	in    io.WriteCloser
-	lines *bufio.Scanner
+	peer
+	t      *testing.T
+	in     io.WriteCloser
+	lines  *bufio.Scanner
+	counts map[string]int // of what one engine made and the other took
 }
 
 // install puts the pinned packages into a folder of the test.
@@ -52,9 +62,10 @@ func install(t *testing.T) string {
 	return dir
 }
 
-func startScript(t *testing.T, dir string) *script {
+// startScript starts the command in a folder, and ends it with the test.
+func startScript(t *testing.T, p peer, dir string, command ...string) *script {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "node", "ts-mls.js")
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -67,7 +78,7 @@ func startScript(t *testing.T, dir string) *script {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, in: in, lines: bufio.NewScanner(out)}
+	s := &script{peer: p, t: t, in: in, lines: bufio.NewScanner(out), counts: make(map[string]int)}
 	s.lines.Buffer(nil, 1<<24)
 	t.Cleanup(func() {
 		in.Close()
@@ -78,8 +89,8 @@ func startScript(t *testing.T, dir string) *script {
 
 // answer holds every field that an answer may have; bytes are hex.
 type answer struct {
-	Error, KeyPackage, Commit, Welcome, Message, Kind, Text, Info, Authenticator, Exported string
-	Epoch                                                                                  uint64
+	Error, KeyPackage, Key, Commit, Welcome, Message, Kind, Text, Info, Tree, Authenticator, Exported string
+	Epoch                                                                                             uint64
 }
 
 type question map[string]any
@@ -112,7 +123,7 @@ func (s *script) ask(op, who string, q question) answer {
 	s.t.Helper()
 	a := s.try(op, who, q)
 	if a.Error != "" {
-		s.t.Fatalf("ts-mls: %s of %s: %s", op, who, a.Error)
+		s.t.Fatalf("%s: %s of %s: %s", s.name, op, who, a.Error)
 	}
 	return a
 }
@@ -130,26 +141,35 @@ func unhex(t *testing.T, text string) []byte {
 // be the same list, where RFC 9420 §12.4.3.1 wants the leaf in those between it and the node that lists it.
 const unmergedRefusal = "non-blank intermediate node must list leaf node"
 
+// A way is how a group is used.
+type way struct {
+	id     mls.Suite
+	public bool // handshake messages are public ones
+	apart  bool // ratchet trees are handed over apart from welcomes and group infos
+}
+
 // A mixed is a group with members of both engines.
 type mixed struct {
+	way
 	t      *testing.T
 	s      *script
-	id     mls.Suite
 	psks   map[string]string // hex
 	ours   map[string]*mls.Group
 	config map[string]mls.Config
 	bundle map[string]*mls.Bundle
 	theirs []string
-	public bool
 
-	refused int // welcomes that ts-mls refused for unmerged leaves
+	updated map[string]bool // who proposed an update in this epoch
+	leaving string          // who is removed by the next commit, and told so; empty for nobody
+	refused int             // welcomes that were refused as the peer's refusal says
 }
 
-func newMixed(t *testing.T, s *script, id mls.Suite, public bool) *mixed {
+func newMixed(t *testing.T, s *script, w way) *mixed {
 	s.t = t
 	return &mixed{
-		t: t, s: s, id: id, public: public, psks: map[string]string{hex.EncodeToString([]byte("shared")): hex.EncodeToString(bytes.Repeat([]byte{7}, 32))},
+		way: w, t: t, s: s, psks: map[string]string{hex.EncodeToString([]byte("shared")): hex.EncodeToString(bytes.Repeat([]byte{7}, 32))},
 		ours: make(map[string]*mls.Group), config: make(map[string]mls.Config), bundle: make(map[string]*mls.Bundle),
+		updated: make(map[string]bool),
 	}
 }
 
@@ -181,22 +201,38 @@ func (m *mixed) their(name string) []byte {
 	return unhex(m.t, m.s.ask("client", name, question{"suite": m.id, "psks": m.psks}).KeyPackage)
 }
 
-func (m *mixed) welcome(name string, welcome []byte) {
+// welcome has a new member join; a nil tree is in the welcome.
+func (m *mixed) welcome(name string, welcome, tree []byte) {
 	m.t.Helper()
 	if m.bundle[name] != nil {
-		m.ours[name] = get(mls.Join(m.config[name], welcome, m.bundle[name], mls.JoinOptions{}))(m.t)
+		m.ours[name] = get(mls.Join(m.config[name], welcome, m.bundle[name], mls.JoinOptions{Tree: tree}))(m.t)
 		return
 	}
-	a := m.s.try("join", name, question{"welcome": hex.EncodeToString(welcome)})
+	q := question{"welcome": hex.EncodeToString(welcome)}
+	if tree != nil {
+		q["tree"] = hex.EncodeToString(tree)
+	}
+	a := m.s.try("join", name, q)
 	switch {
 	case a.Error == "":
 		m.theirs = append(m.theirs, name)
-	case strings.Contains(a.Error, unmergedRefusal):
+	case m.s.refusal != "" && strings.Contains(a.Error, m.s.refusal):
 		m.refused++ // it is a member that never reads its welcome
 	default:
-		m.t.Fatalf("ts-mls: join of %s: %s", name, a.Error)
+		m.t.Fatalf("%s: join of %s: %s", m.s.name, name, a.Error)
 	}
 }
+
+// count notes what one of ours or of theirs made and the others took.
+func (m *mixed) count(what, by string) {
+	side := "of theirs"
+	if m.isOurs(by) {
+		side = "of ours"
+	}
+	m.s.counts[what+" "+side]++
+}
+
+func (m *mixed) isOurs(name string) bool { return m.config[name].Identity != nil }
 
 // deliver has everyone but one take in a handshake message.
 func (m *mixed) deliver(from string, message []byte) {
@@ -209,15 +245,23 @@ func (m *mixed) deliver(from string, message []byte) {
 		if err != nil {
 			m.t.Fatalf("%s: %v", name, err)
 		}
-		if event.Commit != nil {
-			if err := g.Accept(event.Commit); err != nil {
-				m.t.Fatal(err)
-			}
+		if event.Commit == nil {
+			continue
+		}
+		if event.Commit.Expels != (name == m.leaving) {
+			m.t.Fatalf("%s is removed: %v; %q was to be", name, event.Commit.Expels, m.leaving)
+		}
+		if err := g.Accept(event.Commit); err != nil {
+			m.t.Fatal(err)
 		}
 	}
 	for _, name := range m.theirs {
-		if name != from {
-			m.s.ask("process", name, question{"message": hex.EncodeToString(message)})
+		if name == from {
+			continue
+		}
+		a := m.s.ask("process", name, question{"message": hex.EncodeToString(message)})
+		if m.s.full && (a.Kind == "removed") != (name == m.leaving) {
+			m.t.Fatalf("%s takes in %q; %q was to be removed", name, a.Kind, m.leaving)
 		}
 	}
 }
@@ -256,22 +300,25 @@ func (m *mixed) chat() {
 
 func (m *mixed) hear(from string, message []byte, text string) {
 	m.t.Helper()
-	for name, g := range m.ours {
-		if name == from {
-			continue
+	for _, name := range m.names() {
+		if name != from {
+			m.hearOne(name, from, message, text)
 		}
+	}
+}
+
+func (m *mixed) hearOne(name, from string, message []byte, text string) {
+	m.t.Helper()
+	if g := m.ours[name]; g != nil {
 		event, err := g.Open(message)
 		if err != nil || string(event.Application) != text {
 			m.t.Fatalf("%s reads %q: %v", name, event.Application, err)
 		}
+	} else if a := m.s.ask("process", name, question{"message": hex.EncodeToString(message)}); a.Text != hex.EncodeToString([]byte(text)) {
+		m.t.Fatalf("%s reads %q", name, a.Text)
 	}
-	for _, name := range m.theirs {
-		if name == from {
-			continue
-		}
-		if a := m.s.ask("process", name, question{"message": hex.EncodeToString(message)}); a.Text != hex.EncodeToString([]byte(text)) {
-			m.t.Fatalf("%s reads %q", name, a.Text)
-		}
+	if m.isOurs(from) != m.isOurs(name) {
+		m.count("messages", from)
 	}
 }
 
@@ -279,23 +326,51 @@ func (m *mixed) hear(from string, message []byte, text string) {
 func (m *mixed) commit(by string, o mls.CommitOptions, joining ...string) {
 	m.t.Helper()
 	g := m.ours[by]
+	o.OmitTree = m.apart
 	st := get(g.Commit(o))(m.t)
 	if err := g.Accept(st); err != nil {
 		m.t.Fatal(err)
 	}
-	m.deliver(by, st.Message)
-	for _, name := range joining {
-		m.welcome(name, st.Welcome)
+	var tree []byte
+	if m.apart {
+		tree = g.Tree()
 	}
+	m.committed(by, st.Message, st.Welcome, tree, joining)
 }
 
 // theirCommit has one of theirs commit.
 func (m *mixed) theirCommit(by string, proposals []question, joining ...string) {
 	m.t.Helper()
-	a := m.s.ask("commit", by, question{"proposals": proposals, "publicly": m.public})
-	m.deliver(by, unhex(m.t, a.Commit))
+	a := m.s.ask("commit", by, question{"proposals": proposals, "publicly": m.public, "omitTree": m.apart})
+	var welcome []byte
+	if len(joining) > 0 {
+		welcome = unhex(m.t, a.Welcome)
+	}
+	m.committed(by, unhex(m.t, a.Commit), welcome, m.theirTree(by), joining)
+}
+
+// theirTree is the tree of one of theirs, nil when it goes with the welcome.
+func (m *mixed) theirTree(name string) []byte {
+	m.t.Helper()
+	if !m.apart {
+		return nil
+	}
+	return unhex(m.t, m.s.ask("tree", name, nil).Tree)
+}
+
+func (m *mixed) committed(by string, message, welcome, tree []byte, joining []string) {
+	m.t.Helper()
+	m.deliver(by, message)
+	m.count("commits", by)
+	if m.leaving != "" {
+		m.forget(m.leaving)
+		m.leaving = ""
+	}
 	for _, name := range joining {
-		m.welcome(name, unhex(m.t, a.Welcome))
+		m.welcome(name, welcome, tree)
+		if m.isOurs(by) != m.isOurs(name) {
+			m.count("welcomes", by)
+		}
 	}
 }
 
@@ -323,25 +398,26 @@ func (m *mixed) forget(name string) {
 
 func TestInteropTSMLS(t *testing.T) {
 	t.Parallel()
-	s := startScript(t, install(t))
+	s := startScript(t, peer{name: "ts-mls", refusal: unmergedRefusal}, install(t), "node", "ts-mls.js")
 	for _, id := range []mls.Suite{mls.X25519AES128, mls.X25519ChaCha} {
 		for _, public := range []bool{false, true} {
 			t.Run(fmt.Sprintf("suite %d public %v", id, public), func(t *testing.T) {
-				ourGroup(t, s, id, public)
-				theirGroup(t, s, id, public)
-				externalCommits(t, s, id, public)
+				w := way{id: id, public: public}
+				ourGroup(t, s, w)
+				theirGroup(t, s, w)
+				externalCommits(t, s, w)
 			})
 		}
 	}
 	for _, id := range []mls.Suite{mls.P256AES128, mls.P521AES256, mls.P384AES256} {
-		t.Run(fmt.Sprintf("suite %d", id), func(t *testing.T) { compressedKeys(t, s, id) })
+		t.Run(fmt.Sprintf("suite %d", id), func(t *testing.T) { compressedKeys(t, s, way{id: id}) })
 	}
-	t.Run("200 epochs", func(t *testing.T) { manyEpochs(t, s, 200) })
+	t.Run("200 epochs", func(t *testing.T) { manyEpochs(t, s, mls.X25519AES128, 200, 9420) })
 }
 
 // ourGroup: we create; welcomes, messages, out of order, add, update, remove and PSK.
-func ourGroup(t *testing.T, s *script, id mls.Suite, public bool) {
-	m := newMixed(t, s, id, public)
+func ourGroup(t *testing.T, s *script, w way) {
+	m := newMixed(t, s, w)
 	m.our("a")
 	m.ours["a"] = get(mls.Create(m.config["a"], nil))(t)
 	b, c := m.their("b"), m.our("c")
@@ -384,21 +460,25 @@ func ourGroup(t *testing.T, s *script, id mls.Suite, public bool) {
 	m.theirCommit("b", []question{{"type": "psk", "id": hex.EncodeToString([]byte("shared"))}})
 	m.agree()
 	leaf := m.index("c")
+	m.leaving = "c"
 	m.theirCommit("b", []question{{"type": "remove", "leaf": leaf}})
-	m.forget("c")
 	m.agree()
 	m.chat()
 	leaf = m.index("b")
 	e := m.their("e")
-	m.forget("b") // not told: ts-mls does not see that it is removed when its leaf is taken at once
+	if s.full {
+		m.leaving = "b"
+	} else {
+		m.forget("b") // not told: ts-mls does not see that it is removed when its leaf is taken at once
+	}
 	m.commit("a", mls.CommitOptions{Proposals: []mls.Proposal{mls.Remove(leaf), add(t, e)}}, "e")
 	m.agree()
 	m.chat()
 }
 
 // theirGroup: they create, and we join.
-func theirGroup(t *testing.T, s *script, id mls.Suite, public bool) {
-	m := newMixed(t, s, id, public)
+func theirGroup(t *testing.T, s *script, w way) {
+	m := newMixed(t, s, w)
 	m.their("a")
 	s.ask("create", "a", question{"groupId": "00112233"})
 	m.theirs = []string{"a"}
@@ -407,7 +487,7 @@ func theirGroup(t *testing.T, s *script, id mls.Suite, public bool) {
 	m.agree()
 	m.chat()
 	// A proposal of theirs that we commit, and one of ours that they do.
-	message := unhex(t, s.ask("propose", "c", question{"what": question{"type": "psk", "id": hex.EncodeToString([]byte("shared"))}, "publicly": public}).Message)
+	message := unhex(t, s.ask("propose", "c", question{"what": question{"type": "psk", "id": hex.EncodeToString([]byte("shared"))}, "publicly": m.public}).Message)
 	m.deliver("c", message)
 	m.commit("b", mls.CommitOptions{})
 	m.agree()
@@ -418,35 +498,66 @@ func theirGroup(t *testing.T, s *script, id mls.Suite, public bool) {
 }
 
 // externalCommits: each joins the other's group from outside.
-func externalCommits(t *testing.T, s *script, id mls.Suite, public bool) {
-	m := newMixed(t, s, id, public)
+func externalCommits(t *testing.T, s *script, w way) {
+	m := newMixed(t, s, w)
 	m.our("a")
 	m.ours["a"] = get(mls.Create(m.config["a"], nil))(t)
 	b := m.their("b")
 	m.commit("a", mls.CommitOptions{Proposals: []mls.Proposal{add(t, b)}}, "b")
 
 	m.our("c")
-	info := unhex(t, s.ask("info", "b", nil).Info)
-	group, message, err := mls.JoinExternal(m.config["c"], info, mls.ExternalOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.deliver("c", message)
-	m.ours["c"] = group
+	m.enter("c", "b", false)
 	m.agree()
 
 	m.their("d")
-	a := s.ask("external", "d", question{"info": hex.EncodeToString(get(m.ours["a"].GroupInfo(true))(t))})
-	m.deliver("d", unhex(t, a.Commit))
-	m.theirs = append(m.theirs, "d")
+	m.theyEnter("d", "a")
 	m.agree()
 	m.chat()
 }
 
+// enter has one of ours join by an external commit to what one of theirs says of the group; again is a member that does.
+func (m *mixed) enter(name, informant string, again bool) {
+	m.t.Helper()
+	info := unhex(m.t, m.s.ask("info", informant, question{"omitTree": m.apart}).Info)
+	o := mls.ExternalOptions{Tree: m.theirTree(informant), Remove: again}
+	if m.s.full {
+		for _, g := range m.ours {
+			o.PSKs = []*mls.PSKID{g.ExternalPSK([]byte("shared")).PSK}
+		}
+	}
+	group, message, err := mls.JoinExternal(m.config[name], info, o)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	delete(m.ours, name)
+	m.deliver(name, message)
+	m.ours[name] = group
+	m.count("external commits", name)
+}
+
+// theyEnter has one of theirs join by an external commit, or do so again.
+func (m *mixed) theyEnter(name, informant string) {
+	m.t.Helper()
+	g := m.ours[informant]
+	q := question{"info": hex.EncodeToString(get(g.GroupInfo(!m.apart))(m.t))}
+	if m.apart {
+		q["tree"] = hex.EncodeToString(g.Tree())
+	}
+	if m.s.full {
+		q["psks"] = []string{hex.EncodeToString([]byte("shared"))}
+	}
+	a := m.s.ask("external", name, q)
+	m.deliver(name, unhex(m.t, a.Commit))
+	if !slices.Contains(m.theirs, name) {
+		m.theirs = append(m.theirs, name)
+	}
+	m.count("external commits", name)
+}
+
 // compressedKeys: ts-mls 1.6.4 puts compressed points into signature keys where RFC 9420 §5.1.1 wants uncompressed ones, so
 // with ECDSA no group can be shared. When it no longer does, this fails, and these suites belong into the list above.
-func compressedKeys(t *testing.T, s *script, id mls.Suite) {
-	m := newMixed(t, s, id, false)
+func compressedKeys(t *testing.T, s *script, w way) {
+	m := newMixed(t, s, w)
 	m.our("a")
 	g := get(mls.Create(m.config["a"], nil))(t)
 	_, err := g.Commit(mls.CommitOptions{Proposals: []mls.Proposal{add(t, m.their("b"))}})
@@ -456,9 +567,9 @@ func compressedKeys(t *testing.T, s *script, id mls.Suite) {
 }
 
 // manyEpochs lets both engines commit at random and compares after each epoch.
-func manyEpochs(t *testing.T, s *script, epochs int) {
-	rng := rand.New(rand.NewPCG(9420, 1))
-	m := newMixed(t, s, mls.X25519AES128, false)
+func manyEpochs(t *testing.T, s *script, id mls.Suite, epochs int, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, uint64(id)))
+	m := newMixed(t, s, way{id: id})
 	m.our("ours 0")
 	m.ours["ours 0"] = get(mls.Create(m.config["ours 0"], nil))(t)
 	b := m.their("theirs 0")
@@ -472,14 +583,17 @@ func manyEpochs(t *testing.T, s *script, epochs int) {
 		case k == 1 && members > 4:
 			leaving = m.anyBut("ours 0", "theirs 0", rng)
 		}
-		by := m.anyBut(leaving, "", rng)
-		m.epoch(by, joining, leaving)
+		if s.full {
+			m.fullEpoch(rng, n, joining, leaving)
+		} else {
+			m.epoch(m.anyBut(leaving, "", rng), joining, leaving)
+		}
 		m.agree()
 	}
 	m.chat()
-	t.Logf("%d epochs with equal exporter and epoch authenticator; %d of ours and %d of theirs at the end; %d welcomes refused there for unmerged leaves", epochs, len(m.ours), len(m.theirs), m.refused)
+	t.Logf("suite %d: %d epochs with equal exporter and epoch authenticator; %d of ours and %d of theirs at the end; %d good welcomes refused there", id, epochs, len(m.ours), len(m.theirs), m.refused)
 	if m.refused > epochs/20 {
-		t.Errorf("ts-mls refused %d welcomes", m.refused)
+		t.Errorf("%s refused %d welcomes", s.name, m.refused)
 	}
 }
 
@@ -511,7 +625,11 @@ func (m *mixed) epoch(by, joining, leaving string) {
 	var leaf uint32
 	if leaving != "" {
 		leaf = m.index(leaving)
-		m.forget(leaving)
+		if m.s.full {
+			m.leaving = leaving
+		} else {
+			m.forget(leaving)
+		}
 	}
 	var list []string
 	if joining != "" {
