@@ -12,7 +12,9 @@ import (
 // Every line of a help text that begins with "  toll " is an example; each must be a line that toll takes.
 func TestExamplesInHelpTextsAreValid(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, file := range []string{"pinned.json", "key.pem", "next.pem", "receipt.json", "topology.yaml", "routes.yaml"} { // that examples name
+	for _, file := range []string{ // that examples name
+		"pinned.json", "key.pem", "next.pem", "receipt.json", "topology.yaml", "routes.yaml", "worker.nk", "ca.pem", "me.pem", "me-key.pem",
+	} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
