@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,6 +35,7 @@ func serve(name string, args []string) error {
 	flags.StringVar(&cfg.At, "at", "", "")
 	flags.StringVar(&cfg.Addr, "addr", "", "")
 	flags.StringVar(&cfg.Front, "front", "", "")
+	remote := flags.Bool("remote", false, "")
 	flags.StringVar(&cfg.Isolation, "isolation", "", "")
 	reply := flags.String("reply", "", "")
 	if err := flags.Parse(args); err != nil {
@@ -44,6 +46,9 @@ func serve(name string, args []string) error {
 	if benchmark, ok := strings.CutSuffix(name, "-host"); ok {
 		return serveHost(ctx, benchmark, cfg.Addr)
 	}
+	if *remote {
+		return remoteGateway(ctx, cfg)
+	}
 	if *reply != "" {
 		text, err := os.ReadFile(*reply)
 		if err != nil {
@@ -51,6 +56,10 @@ func serve(name string, args []string) error {
 		}
 		cfg.Reply = text
 	}
+	return answer(ctx, name, cfg)
+}
+
+func answer(ctx context.Context, name string, cfg system.Config) error {
 	running, err := system.Start(ctx, name, cfg)
 	if err != nil {
 		return err
@@ -64,6 +73,27 @@ func serve(name string, args []string) error {
 		}
 	}
 	return running.Close()
+}
+
+// remoteGateway serves a gateway whose agents are in a process of their own, with a NATS server between them, as toll does.
+func remoteGateway(ctx context.Context, cfg system.Config) (err error) {
+	dir, err := os.MkdirTemp("", "toll-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	broker, err := system.Start(ctx, "bus-broker", system.Config{Carrier: system.NATS, Addr: "127.0.0.1:0", Store: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	agents, err := system.Start(ctx, "gateway-agents", system.Config{At: broker.Addr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, agents.Close()) }()
+	cfg.At = broker.Addr
+	return answer(ctx, "gateway", cfg)
 }
 
 // process starts the test binary as a bus process.

@@ -123,8 +123,11 @@ func (o *Opener) Lacks(manifests []contender.Manifest) {
 	}
 }
 
-// Carried is the CPU time of the process that carries the hop's packets; false where none does.
+// Carried is the CPU time of the process that carries the hop's packets; false where none does. A fleet's load has no opener.
 func (o *Opener) Carried() (time.Duration, bool) {
+	if o == nil {
+		return 0, false
+	}
 	if link := o.house.ground.link; link != nil {
 		return link.Carried()
 	}
