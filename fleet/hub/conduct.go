@@ -84,6 +84,16 @@ func (c *Conductor) open(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the bucket of runs: %w", err)
 	}
+	for {
+		// The coordinator that may still be there saves as well; whoever reads last before its write comes through.
+		if err = c.take(ctx); !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+	}
+}
+
+// take reads the saved state and writes it again, as its next owner.
+func (c *Conductor) take(ctx context.Context) error {
 	e, err := c.kv.Get(ctx, c.cfg.Run)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
