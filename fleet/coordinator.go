@@ -96,6 +96,7 @@ type State struct {
 	Started time.Time `json:"started"` // zero: not yet
 	Members []Seat    `json:"members"`
 	Events  []Event   `json:"events,omitempty"`
+	Holder  string    `json:"holder"` // drawn by each coordinator: two of one run write the same otherwise
 }
 
 // A Seat is a worker's place in a run.

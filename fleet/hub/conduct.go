@@ -22,6 +22,7 @@ type Conductor struct {
 	line    *line
 	cfg     fleet.Config
 	clock   monotonic
+	holder  string
 	kv      jetstream.KeyValue
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -54,7 +55,7 @@ func Conduct(ctx context.Context, a Access, cfg fleet.Config) (*Conductor, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Conductor{line: l, cfg: cfg, clock: newMonotonic(), done: make(chan struct{}), started: make(chan struct{}), stops: make(chan string, 1), rules: fleet.NewCoordinator(cfg)}
+	c := &Conductor{line: l, cfg: cfg, clock: newMonotonic(), holder: drawn(), done: make(chan struct{}), started: make(chan struct{}), stops: make(chan string, 1), rules: fleet.NewCoordinator(cfg)}
 	if err := c.open(ctx); err != nil {
 		l.nc.Close()
 		return nil, err
@@ -105,9 +106,13 @@ func (c *Conductor) take(ctx context.Context) error {
 	if err := json.Unmarshal(e.Value(), &s); err != nil {
 		return fmt.Errorf("the saved state of run %s: %w", c.cfg.Run, err)
 	}
-	c.revision = e.Revision()
-	// Written again as it is, so that a coordinator that may still be there finds that it is not its run any more.
-	if c.revision, err = c.kv.Update(ctx, c.cfg.Run, e.Value(), c.revision); err != nil {
+	c.revision, s.Holder = e.Revision(), c.holder
+	mine, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	// Written again, so that a coordinator that may still be there finds that it is not its run any more.
+	if c.revision, err = c.kv.Update(ctx, c.cfg.Run, mine, c.revision); err != nil {
 		return fmt.Errorf("taking over run %s: %w", c.cfg.Run, err)
 	}
 	return c.rules.Resume(s, c.clock.now(), time.Now())
@@ -209,6 +214,7 @@ func (c *Conductor) save(ctx context.Context) error {
 	if c.rules.Started() {
 		c.unsaved = c.rules.State()
 	}
+	c.unsaved.Holder = c.holder
 	data, err := json.Marshal(c.unsaved)
 	if err != nil {
 		return err
