@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,7 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -215,7 +218,12 @@ func TestTheThreeHostExampleRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	out, err := exec.Command("bash", "../docs/deploy/three-hosts.sh", self, dir).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // its addresses are fixed: two at once wait for each other's hosts
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "../docs/deploy/three-hosts.sh", self, dir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // its trap removes what it made
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -123,9 +123,10 @@ func (o *Opener) Lacks(manifests []contender.Manifest) {
 	}
 }
 
-// Carried is the CPU time of the process that carries the hop's packets; false where none does. A fleet's load has no opener.
+// Carried is the CPU time of the process that carries the hop's packets; false where none does: a fleet's load
+// starts nothing here, and has no house.
 func (o *Opener) Carried() (time.Duration, bool) {
-	if o == nil {
+	if o.house == nil {
 		return 0, false
 	}
 	if link := o.house.ground.link; link != nil {
