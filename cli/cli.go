@@ -69,6 +69,21 @@ type grammar struct {
 	Version   versionFlag  `help:"Print the version and exit."`
 }
 
+// serveGrammar is the part of the grammar that a contender of ours needs. To build the whole takes a fifth of the time in which
+// one starts, and a run starts hundreds.
+type serveGrammar struct {
+	Serve   serveCmd    `cmd:"" help:"Serve a reference system until stdin closes or a signal comes."`
+	Version versionFlag `help:"Print the version and exit."`
+}
+
+// grammarFor returns what these arguments are parsed by.
+func grammarFor(args []string) any {
+	if len(args) > 0 && args[0] == "serve" {
+		return new(serveGrammar)
+	}
+	return new(grammar)
+}
+
 type versionFlag bool
 
 // BeforeReset prints the version: kong calls it before it validates the rest of the line.
@@ -99,7 +114,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := &streams{stdin, stdout, stderr}
-	parser, err := kong.New(new(grammar),
+	parser, err := kong.New(grammarFor(args),
 		kong.Name("toll"),
 		kong.Description("toll measures what an agent pays to call an operation, and says how far the number can be trusted."),
 		kong.Writers(stdout, stderr),

@@ -21,6 +21,7 @@ type kin struct {
 	mu    sync.Mutex
 	group int            // guarded by mu; the process group of the child that we started
 	mark  string         // guarded by mu
+	since uint64         // guarded by mu; when the first root started: nothing older belongs to the tree
 	known map[int]uint64 // guarded by mu; start times, in ticks after boot, tell a process from a later one with its pid
 	most  Usage          // guarded by mu; figures that only grow, as they were reported
 }
@@ -48,6 +49,9 @@ func (k *kin) plant(pid int) {
 	k.known = make(map[int]uint64)
 	if s, err := readStat(pid); err == nil {
 		k.known[pid] = s.start
+		if k.group == pid {
+			k.since = s.start
+		}
 	}
 }
 
@@ -66,7 +70,7 @@ func (k *kin) find(all map[int]procStat, deep bool) []procStat {
 	found := make(map[int]uint64)
 	for pid, s := range all {
 		start, known := k.known[pid]
-		if known && start == s.start || deep && (s.group == k.group || k.marked(pid)) {
+		if known && start == s.start || deep && s.start >= k.since && (s.group == k.group || k.marked(pid)) {
 			found[pid] = s.start
 		}
 	}
@@ -89,6 +93,76 @@ func (k *kin) find(all map[int]procStat, deep bool) []procStat {
 	return out
 }
 
+// living returns who is known and whatever is below them.
+func (k *kin) living() ([]procStat, error) {
+	tree, err := k.walk()
+	if !errors.Is(err, ErrUnsupported) {
+		return tree, err
+	}
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	return k.find(all, false), nil
+}
+
+// walk is a search that is not deep, from those who are known downwards. It costs a few reads for each relative, where find
+// costs one for each process of the machine. ErrUnsupported: this kernel keeps no lists of children.
+func (k *kin) walk() ([]procStat, error) {
+	var tree []procStat
+	found := make(map[int]uint64)
+	add := func(s procStat) {
+		if _, already := found[s.pid]; !already {
+			found[s.pid] = s.start
+			tree = append(tree, s)
+		}
+	}
+	for pid, start := range k.known {
+		if s, err := readStat(pid); err == nil && s.start == start {
+			add(s)
+		}
+	}
+	for i := 0; i < len(tree); i++ {
+		below, err := children(tree[i].pid)
+		if err != nil {
+			return nil, err
+		}
+		for _, pid := range below {
+			if s, err := readStat(pid); err == nil && s.parent == tree[i].pid {
+				add(s)
+			}
+		}
+	}
+	k.known = found
+	slices.SortFunc(tree, func(a, b procStat) int { return a.pid - b.pid })
+	return tree, nil
+}
+
+// children returns the processes that pid's threads started; none when it is gone. Kernels can be made without that list
+// (CONFIG_PROC_CHILDREN): ErrUnsupported.
+func children(pid int) ([]int, error) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil, nil
+	}
+	var out []int
+	for _, t := range threads {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, t.Name()))
+		if err != nil {
+			if _, alive := os.Stat(fmt.Sprintf("/proc/%d/task/%s/stat", pid, t.Name())); alive == nil {
+				return nil, fmt.Errorf("%w: /proc/%d/task/%s/children", ErrUnsupported, pid, t.Name())
+			}
+			continue
+		}
+		for f := range strings.FieldsSeq(string(b)) {
+			if pid, err := strconv.Atoi(f); err == nil {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out, nil
+}
+
 func (k *kin) marked(pid int) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+k.mark+"\x00"))
@@ -97,12 +171,12 @@ func (k *kin) marked(pid int) bool {
 func (k *kin) usage() (Usage, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all, err := processes()
+	tree, err := k.living()
 	if err != nil {
 		return Usage{}, err
 	}
 	var u Usage
-	for _, s := range k.find(all, false) {
+	for _, s := range tree {
 		// All of stat was read before any clock: a child that is reaped in between is missed once, never counted twice.
 		cpu, ok := s.cpu()
 		if !ok {
@@ -203,8 +277,23 @@ func processes() (map[int]procStat, error) {
 // tick is the unit of the times in /proc/PID/stat: USER_HZ is 100 wherever Go runs on Linux.
 const tick = 10 * time.Millisecond
 
+// readShort reads a file of less than buf in one go. A search reads one for each process of the machine, and os.ReadFile makes
+// twice the system calls.
+func readShort(path string, buf []byte) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return nil, err
+	}
+	return buf[:n], nil
+}
+
 func readStat(pid int) (procStat, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	b, err := readShort(fmt.Sprintf("/proc/%d/stat", pid), make([]byte, 1024))
 	if err != nil {
 		return procStat{}, err
 	}
