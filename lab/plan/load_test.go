@@ -86,7 +86,7 @@ func TestABadLoadNamesItsPlace(t *testing.T) {
 		{"model: open\nrate: 5\nduration: 1s\nthink: 1s", "p.yaml:9:8: think is given, but the model is open: arrivals wait for nobody"},
 		{"stages: [{duration: 1s, target: 20000}]", "p.yaml:6:10: stage 1 has the target 20000; expected 0 to 10000 VUs"},
 		{"stages: [{duration: 1s, target: 0}]", "p.yaml:6:9: the stages take 1s and reach 0; expected more than 0 of both, and at most 24h0m0s"},
-		{"stages: [{duration: 1s, targets: 0}]", `p.yaml:6:25: unknown field "targets"`},
+		{"stages: [{duration: 1s, targets: 0}]", `p.yaml:6:25: unknown field "targets"; did you mean "target"?`},
 		{"thresholds: {http_req_failed: ['p(95)<1']}", `p.yaml:6:32: threshold "http_req_failed p(95)<1": http_req_failed has no aggregate "p(95)" here`},
 		{"thresholds: {my_metric: ['rate<1']}", `p.yaml:6:14: thresholds: "my_metric" is not a metric of k6 that has a counterpart here`},
 		{"thresholds: {checks: [{threshold: 'rate>0.9', abortOnFail: true}]}", "p.yaml:6:47: thresholds: abortOnFail is not supported: a run is always measured to its end"},

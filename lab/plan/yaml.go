@@ -47,7 +47,7 @@ func Unmarshal(file string, data []byte, v any) (err error) {
 		return &SyntaxError{File: file, Msg: "empty file"}
 	}
 	if err != nil {
-		return syntaxError(file, err)
+		return syntaxError(file, err, v)
 	}
 	var rest any
 	if err := dec.Decode(&rest); !errors.Is(err, io.EOF) {
@@ -77,13 +77,18 @@ func ErrorAt(file string, data []byte, path, msg string) error {
 	return e
 }
 
-func syntaxError(file string, err error) error {
+func syntaxError(file string, err error, v any) error {
 	e := &SyntaxError{File: file, Msg: err.Error()}
 	var ye yaml.Error
 	if errors.As(err, &ye) {
 		e.Msg = ye.GetMessage()
 		if t := ye.GetToken(); t != nil {
 			e.Line, e.Column = t.Position.Line, t.Position.Column
+		}
+	}
+	if _, ok := errors.AsType[*yaml.UnknownFieldError](err); ok {
+		if name, found := strings.CutPrefix(e.Msg, "unknown field "); found {
+			e.Msg += meant(strings.Trim(name, `"`), v)
 		}
 	}
 	return e
