@@ -87,7 +87,7 @@ func (loadCmd) Help() string {
 
 A load file holds several targets, the steps of a session, and a load as in a plan: docs/load has examples, docs/schema/load.schema.json says all that may stand in one.
 
-Exit: 0 ok, 1 a threshold or the gate was missed, 2 bad usage, 3 could not measure or could not tell, 4 not publishable (--strict).`
+Exit: 0 ok, 1 a threshold or the gate was missed, 2 bad usage, 3 could not measure (no call was answered as it should be) or could not tell, 4 not publishable (--strict).`
 }
 
 // Run measures what the flags say.

@@ -463,6 +463,7 @@ func writeFiles(dir string, doc *result.Document) error {
 
 // outcome turns what was measured into an exit code.
 func outcome(doc *result.Document, runErr error, strict bool) error {
+	missed := slices.IndexFunc(doc.Thresholds, func(t result.Threshold) bool { return !t.Passed })
 	switch {
 	case runErr != nil && !errors.Is(runErr, lab.ErrIncomplete):
 		return exit(exitNotMeasured, fmt.Errorf("%w; the result is partial", runErr))
@@ -470,12 +471,26 @@ func outcome(doc *result.Document, runErr error, strict bool) error {
 		return exit(exitNotMeasured, errors.New("interrupted; the result is partial"))
 	case runErr != nil:
 		return exit(exitNotMeasured, runErr)
+	}
+	if missed < 0 {
+		if err := neverRight(doc); err != nil {
+			return exit(exitNotMeasured, err)
+		}
+	}
+	switch {
 	case strict && !doc.Verdict.Publishable:
 		return exit(exitNotPublishable, fmt.Errorf("not publishable: %s", doc.Verdict.Reasons[0]))
+	case missed >= 0:
+		return exit(exitMissed, fmt.Errorf("threshold missed: %s", doc.Thresholds[missed].Expr))
 	}
-	for _, t := range doc.Thresholds {
-		if !t.Passed {
-			return exit(exitMissed, fmt.Errorf("threshold missed: %s", t.Expr))
+	return nil
+}
+
+// neverRight says which target of a load answered none of its calls as it should; in a comparison such a contender is a gap.
+func neverRight(doc *result.Document) error {
+	for i := range doc.Rows {
+		if r := &doc.Rows[i]; r.Kind == result.Measured && r.OK == 0 && r.Ops > 0 {
+			return fmt.Errorf("%s: not one of its %d calls was answered as it should be, so there is nothing to measure", r.Contender.Name, r.Ops)
 		}
 	}
 	return nil

@@ -132,3 +132,12 @@ func TestTheHeadlineSaysWhichProcessorsWereHeld(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasDroppedIsNoReply(t *testing.T) {
+	t.Parallel()
+	d := document(t)
+	d.Rows = []result.Row{{Kind: result.Measured, Ops: 100, OK: 70, Dropped: 20, Verified: 70}, {Kind: result.Measured, Ops: 10, OK: 10, Verified: 4}}
+	if got, want := report.Trust(d)[0], "10 failed of 90 replies, 6 not looked into, and 20 arrivals dropped · "; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}

@@ -340,7 +340,7 @@ func trustText(b *bytes.Buffer, d *result.Document, k ink) {
 
 // Trust lists, one sentence each, what a reader must know to judge the document's numbers.
 func Trust(d *result.Document) []string {
-	var ops, wrong, blind int64
+	var ops, wrong, blind, dropped int64
 	bound := 0
 	share := 0.0
 	for i := range d.Rows {
@@ -348,7 +348,8 @@ func Trust(d *result.Document) []string {
 		if r.Kind != result.Measured {
 			continue
 		}
-		ops, wrong, blind = ops+r.Ops, wrong+r.Ops-r.OK, blind+r.OK-r.Verified
+		sent := r.Ops - r.Dropped // what was dropped has no reply
+		ops, wrong, blind, dropped = ops+sent, wrong+sent-r.OK, blind+r.OK-r.Verified, dropped+r.Dropped
 		if r.Client.CPU != nil && r.ElapsedS > 0 {
 			share = max(share, *r.Client.CPU*float64(r.Ops)/1e6/r.ElapsedS/float64(r.Concurrency))
 		}
@@ -365,6 +366,9 @@ func Trust(d *result.Document) []string {
 	checked := "each checked"
 	if blind > 0 {
 		checked = fmt.Sprintf("%d not looked into", blind)
+	}
+	if dropped > 0 {
+		checked += fmt.Sprintf(", and %d arrivals dropped", dropped)
 	}
 	out := []string{fmt.Sprintf("%s · %d failed of %d replies, %s · clock %.0f ns, recorder %.1f ns a call",
 		client, wrong, ops, checked, d.Environment.Lab.ClockNS, d.Environment.Lab.RecordNS)}

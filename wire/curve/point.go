@@ -57,47 +57,35 @@ func (p *point) double(q *point, withT bool) {
 
 // add sets p to p + q, or to p - q ("add-2008-hwcd-3").
 func (p *point) add(q *cached, negative, withT bool) {
-	plus, minus := &q.plus, &q.minus
-	if negative {
-		plus, minus = minus, plus
-	}
-	var a, b, c, d field.Element
-	a.Subtract(&p.y, &p.x)
-	a.Multiply(&a, minus)
-	b.Add(&p.y, &p.x)
-	b.Multiply(&b, plus)
-	c.Multiply(&p.t, &q.t2d)
+	var d field.Element
 	d.Multiply(&p.z, &q.z2)
-	p.finish(&a, &b, &c, &d, negative, withT)
+	p.sum(&q.plus, &q.minus, &q.t2d, &d, negative, withT)
 }
 
 // addAffine is add for an affine point ("madd-2008-hwcd-3").
 func (p *point) addAffine(q *affine, negative, withT bool) {
-	plus, minus := &q.plus, &q.minus
+	var d field.Element
+	d.Add(&p.z, &p.z)
+	p.sum(&q.plus, &q.minus, &q.t2d, &d, negative, withT)
+}
+
+// sum is what both additions share: of the other point y + x, y - x and 2dt, and as d twice the product of both z.
+func (p *point) sum(plus, minus, t2d, d *field.Element, negative, withT bool) {
 	if negative {
 		plus, minus = minus, plus
 	}
-	var a, b, c, d field.Element
+	var a, b, c, e, f, g, h field.Element
 	a.Subtract(&p.y, &p.x)
 	a.Multiply(&a, minus)
 	b.Add(&p.y, &p.x)
 	b.Multiply(&b, plus)
-	c.Multiply(&p.t, &q.t2d)
-	d.Add(&p.z, &p.z)
-	p.finish(&a, &b, &c, &d, negative, withT)
-}
-
-// finish is what all additions end with.
-func (p *point) finish(a, b, c, d *field.Element, negative, withT bool) {
-	var e, f, g, h field.Element
-	e.Subtract(b, a)
-	h.Add(b, a)
+	c.Multiply(&p.t, t2d)
+	e.Subtract(&b, &a)
+	h.Add(&b, &a)
+	f.Subtract(d, &c)
+	g.Add(d, &c)
 	if negative {
-		f.Add(d, c)
-		g.Subtract(d, c)
-	} else {
-		f.Subtract(d, c)
-		g.Add(d, c)
+		f, g = g, f
 	}
 	p.x.Multiply(&e, &f)
 	p.y.Multiply(&g, &h)

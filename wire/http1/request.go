@@ -240,21 +240,24 @@ func hasToken(list []byte, token string) bool {
 	return false
 }
 
-// equalFold compares with an ASCII string in lower case.
-func equalFold(b []byte, lower string) bool {
-	if len(b) != len(lower) {
+// equalFold compares without case, of ASCII letters only (RFC 9110 §5.1).
+func equalFold(b []byte, s string) bool {
+	if len(b) != len(s) {
 		return false
 	}
-	for i := range lower {
-		c := b[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
+	for i := range s {
+		if b[i] != s[i] && lower(b[i]) != lower(s[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // isToken reports whether c may stand in a method or a header name (RFC 9110 §5.6.2).
