@@ -147,13 +147,7 @@ func (s *subject) find(label string) *row {
 func fromTable(t published.Table) *subject {
 	s := &subject{name: t.Name, title: t.Title, source: t.Source + ", " + t.Date, sha256: t.SHA256, claimed: t.Claims}
 	for _, p := range t.Rows {
-		r := &row{group: strings.TrimSpace(p.Case + " " + p.Phase), ratios: p.Ratios, Row: ingest.Row{Label: p.Label, Of: p.Contender}}
-		if t.Load != nil {
-			r.load = *t.Load
-		}
-		if p.Load != nil {
-			r.load = *p.Load
-		}
+		r := &row{group: strings.TrimSpace(p.Case + " " + p.Phase), load: t.LoadOf(p), ratios: p.Ratios, Row: ingest.Row{Label: p.Label, Of: p.Contender}}
 		r.Figures, r.Parts = figures(p.Figures)
 		for name, f := range p.Parts {
 			r.Parts[name], _ = figures(f)

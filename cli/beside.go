@@ -151,7 +151,7 @@ func (c *runCmd) besideGateway(s *streams, docs []*result.Document) error {
 			continue
 		}
 		var tables []published.Table
-		for _, name := range []string{"civitas-fronts", "tmdevlab-fib"} {
+		for _, name := range []string{"civitas-gateway", "tmdevlab-v1"} {
 			t, err := published.Load(name)
 			if err != nil {
 				return err

@@ -45,9 +45,21 @@ type Row struct {
 	Figures   map[string]float64 `json:"figures,omitempty"` // any other column; the key ends in its unit (avg_ms, rps)
 
 	Case   string                        `json:"case,omitempty"`   // what was called, where the table has several: the identifier of the same operation in our results, if there is one; rows of one case and phase are compared
+	Quoted string                        `json:"quoted,omitempty"` // the table that has this row first, where its authors print somebody else's figures beside their own
 	Load   *Shape                        `json:"load,omitempty"`   // of a row that was called otherwise than the rest
 	Parts  map[string]map[string]float64 `json:"parts,omitempty"`  // figures of shares of the load, such as one tool, from the authors' raw files
 	Rounds []map[string]float64          `json:"rounds,omitempty"` // figures of each repeat, in order, from the authors' raw files
+}
+
+// LoadOf is how a row of the table was called: by the row's own load if it has one, else by the table's.
+func (t Table) LoadOf(r Row) Shape {
+	switch {
+	case r.Load != nil:
+		return *r.Load
+	case t.Load != nil:
+		return *t.Load
+	}
+	return Shape{}
 }
 
 // A Shape is how a table's rows were called. What its authors do not state is zero, nil or empty.
@@ -94,8 +106,7 @@ func pins() []pin {
 	return []pin{
 		{"aimultiple-mcp-gateways", "7ec05ae08c820b489bf071eef21a821a15ee95ad98d25fd99b48ab0b6e17dd9a"},
 		{"civitas-bus", "dc2cfca1ec9173d1acf542a2405256ea1651866c1945ce198d1473eb1c8b9a4a"},
-		{"civitas-fronts", "8aa618fcec8c8ece46eb873f6486734f63e25db017d8809925961792d90795e4"},
-		{"civitas-gateway", "d60f4e04ef4c3f8710d5222325cd14a3311cd7d99e8963d47cf9b4ac2e5d49c7"},
+		{"civitas-gateway", "e7114cdfdfd2e3e1b2489737a6c4e41229ef4332d6abd9ae650d632109db1d43"},
 		{"group-seed", "4ebb6a67a5998e177685c90286a42f4de2d6a5e3ac285a7ff2b4e01779944342"},
 		{"jmrplens-gitlab-mcp", "3c16af3bc785414338d5bf895b2fa8b8b50d8734903937cb1ef449ef5349c0fc"},
 		{"microsoft-locust-hosted-mcp", "29abe8e67b8aabc62f6a66a126f70986bfc0c5406b59a862994dae387a953f53"},
@@ -104,10 +115,9 @@ func pins() []pin {
 		{"spawn-early-run", "1c759ab451b591a8928208f1ab6ff729671674a523751bf350b63b5f5e887871"},
 		{"spawn-seed", "abff19e91023686288d81aac0053e1fe4f0e7a7bc5e21c69ba58b5a379a1a925"},
 		{"stacklok-toolhive", "ad70405be66a2e92a1c38a33c830915129516ca8df38a2fd0c8d50ae3599dfbc"},
-		{"tmdevlab-fib", "3d32b09ec7f091c57f0edd896d68bb93e777c26c68ce3a7dd7d6d3dc5becabd5"},
 		{"tmdevlab-v1-fork-dotnet", "74787e3b015a2d3a4b4c30bbe24b8c267b5132c1915b36e1d23d7470bc3b124e"},
 		{"tmdevlab-v1-fork-rust", "751527a350815f200b7ad2207f8cbb84bf2a8b0ebbb3108b60decb15f2a577a5"},
-		{"tmdevlab-v1", "7f0a4a9bfbb5101a88901ff580b2b2f6c1fc907a5d2071842312f3319def8a8e"},
+		{"tmdevlab-v1", "812893f1c2c36c2ee150de5a74a11a1df250de47d029fc16557ad75713a9a90a"},
 		{"tmdevlab-v2-exploratory", "24a5f4492f6fbc149de3c53d20eb303f51ca0f9b217d464c72e7d3919ec4fd6f"},
 		{"tmdevlab-v2", "586b93e1684e2b573300fe5657e326cc161ae12f4186571f9c12a06af9f34a62"},
 		{"transport-seed", "ae122239fa8f09902bee72cba3f3422af8756a63cd06105297e1eaffbc6776a5"},

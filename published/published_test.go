@@ -133,9 +133,10 @@ func TestEveryFileIsPinned(t *testing.T) {
 func TestCivitasGatewayIsAsPrinted(t *testing.T) {
 	t.Parallel()
 	want := map[string][3]float64{
-		"fib n=30": {4220, 4450, 11.5}, "fib n=20": {46.7, 55.3, 936.8}, "echo": {9.55, 12.46, 4572.3}, "fib n=20, mTLS": {48, 57.8, 911.8},
+		"civitas (n=30)": {4220, 4450, 11.5}, "civitas (n=20)": {46.7, 55.3, 936.8}, "civitas (echo)": {9.55, 12.46, 4572.3}, "civitas (n=20, mutual TLS)": {48, 57.8, 911.8},
+		"Java (Spring Boot)": {.835, 10.19, 1624}, "Go (official SDK)": {.855, 10.03, 1624}, "Node.js (official SDK)": {10.66, 53.24, 559}, "Python (FastMCP)": {26.45, 73.23, 292},
 	}
-	rows := load(t, "civitas-fronts").Rows
+	rows := load(t, "civitas-gateway").Rows
 	if len(rows) != len(want) {
 		t.Errorf("%d rows, printed were %d", len(rows), len(want))
 	}
@@ -150,19 +151,49 @@ func TestCivitasGatewayIsAsPrinted(t *testing.T) {
 func TestTMDevLabIsAsPrinted(t *testing.T) {
 	t.Parallel()
 	want := map[string][6]float64{
-		"Java (Spring Boot)":     {.835, 10.19, 1624, .369, 28.8, 226},
-		"Go (official SDK)":      {.855, 10.03, 1624, .388, 31.8, 18},
-		"Node.js (official SDK)": {10.66, 53.24, 559, 7.105, 98.7, 110},
-		"Python (FastMCP)":       {26.45, 73.23, 292, 30.83, 93.9, 98},
+		"java":   {.835, 10.19, 1624, .3693, 28.8, 226},
+		"go":     {.855, 10.03, 1624, .3884, 31.8, 18},
+		"nodejs": {10.66, 53.24, 559, 7.1054, 98.7, 110},
+		"python": {26.45, 73.23, 292, 30.8277, 93.9, 98},
 	}
-	rows := load(t, "tmdevlab-fib").Rows
+	rows := load(t, "tmdevlab-v1").Rows
 	if len(rows) != len(want) {
 		t.Errorf("%d rows, printed were %d", len(rows), len(want))
 	}
 	for _, r := range rows {
 		f := r.Figures
-		if got := [6]float64{f["avg_ms"], f["p95_ms"], f["rps"], f["fib_avg_ms"], f["cpu_percent"], f["memory_mb"]}; got != want[r.Label] {
+		if got := [6]float64{f["avg_ms"], f["p95_ms"], f["rps"], r.Parts["calculate_fibonacci"]["avg_ms"], f["cpu_percent"], f["memory_mb"]}; got != want[r.Label] {
 			t.Errorf("%s: %v, printed was %v", r.Label, got, want[r.Label])
+		}
+	}
+}
+
+// A row stands in one table: what another prints of it is marked as quoted, and is what the first one says.
+func TestARowStandsInOneTable(t *testing.T) {
+	t.Parallel()
+	printed := make(map[[3]float64]string)
+	for _, name := range published.Names() {
+		for _, r := range load(t, name).Rows {
+			f, where := r.Figures, name+", "+r.Label
+			if r.Quoted == "" {
+				key := [3]float64{f["avg_ms"] + r.P50[0], f["p95_ms"], f["rps"]}
+				if other := printed[key]; other != "" && key[0] > 0 && key[2] > 0 {
+					t.Errorf("%s and %s have the same figures; one is quoted", other, where)
+				}
+				printed[key] = where
+				continue
+			}
+			from := load(t, r.Quoted)
+			at := slices.IndexFunc(from.Rows, func(x published.Row) bool { return x.Contender == r.Contender })
+			if at < 0 {
+				t.Errorf("%s is quoted from %s, which has no row of %s", where, r.Quoted, r.Contender)
+				continue
+			}
+			for figure, v := range f {
+				if first := from.Rows[at].Figures[figure]; first != v {
+					t.Errorf("%s has %s %v, quoted from %s, which has %v", where, figure, v, r.Quoted, first)
+				}
+			}
 		}
 	}
 }

@@ -2,10 +2,15 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
+	"time"
 
+	"toll/lab/plan"
 	"toll/lab/result"
 	"toll/published"
 )
@@ -45,50 +50,64 @@ func BesideGateway(w io.Writer, tables []published.Table, d *result.Document) er
 // times prints the mean, the p95 and the rate of each published row, and of ours where the operation is the same.
 func times(b *bytes.Buffer, t published.Table, d *result.Document) {
 	lines := [][]string{{"times and rates", "published: mean ms", "p95 ms", "requests/s", "here", "mean ms", "p95 ms", "calls/s"}}
-	for _, r := range t.Rows {
+	for _, r := range own(t) {
 		f := r.Figures
 		line := []string{r.Label, plain(f["avg_ms"]), plain(f["p95_ms"]), plain(f["rps"])}
-		switch ours := same(d, r); {
+		all := same(d, t, r)
+		switch {
 		case r.Case == "":
-			line = append(line, "none: their unit of work is another", "", "", "")
-		case ours == nil:
-			line = append(line, fmt.Sprintf("gap: no %s %s at %v VUs in this run", r.Case, r.Phase, f["vus"]), "", "", "")
-		default:
+			lines = append(lines, append(line, "none: their unit of work is another", "", "", ""))
+		case len(all) == 0:
+			lines = append(lines, append(line, fmt.Sprintf("gap: no %s %s at %v VUs in this run", r.Case, r.Phase, t.LoadOf(r).Users), "", "", ""))
+		}
+		for _, x := range all {
 			p95 := none
-			if ours.Latency.P95 != nil {
-				p95 = plain(*ours.Latency.P95 / 1000)
+			if x.Latency.P95 != nil {
+				p95 = plain(*x.Latency.P95 / 1000)
 			}
-			line = append(line, ours.Contender.Name, plain(ours.Latency.Mean/1000), p95, figure(ours.Throughput))
+			lines = append(lines, append(line, x.Contender.Name, plain(x.Latency.Mean/1000), p95, figure(x.Throughput)))
+			line = make([]string, len(line))
+		}
+	}
+	aligned(b, lines, 1)
+	parted(b, t)
+}
+
+// parted prints the means of what an iteration consists of, where it has several parts.
+func parted(b *bytes.Buffer, t published.Table) {
+	if t.Load == nil || len(t.Load.Parts) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(t.Load.Parts))
+	lines := [][]string{append([]string{"published means of the parts, ms"}, names...)}
+	for _, r := range own(t) {
+		line := []string{r.Label}
+		for _, n := range names {
+			line = append(line, plain(r.Parts[n]["avg_ms"]))
 		}
 		lines = append(lines, line)
 	}
 	aligned(b, lines, 1)
-	if len(t.Rows) > 0 && t.Rows[0].Figures["fib_avg_ms"] > 0 {
-		b.WriteString("  the tool fib alone, mean ms:")
-		for i, r := range t.Rows {
-			sep := ","
-			if i == 0 {
-				sep = ""
-			}
-			fmt.Fprintf(b, "%s %s %s", sep, r.Label, plain(r.Figures["fib_avg_ms"]))
-		}
-		b.WriteString("\n")
-	}
 }
 
 // spent prints one kind of cost by itself.
 func spent(b *bytes.Buffer, t published.Table, d *result.Document, kind, key, unit string, ours func(*result.Row) string) {
-	lines := [][]string{{kind, "published", "here"}}
+	lines := [][]string{{kind, "published", "here", ""}}
 	there := false
-	for _, r := range t.Rows {
-		theirs, here := "not published", none
+	for _, r := range own(t) {
+		theirs := "not published"
 		if v, ok := r.Figures[key]; ok {
 			theirs, there = plain(v)+" "+unit, true
 		}
-		if row := same(d, r); row != nil {
-			here, there = ours(row), true
+		line := []string{r.Label, theirs}
+		all := same(d, t, r)
+		if len(all) == 0 {
+			lines = append(lines, append(line, none, ""))
 		}
-		lines = append(lines, []string{r.Label, theirs, here})
+		for _, x := range all {
+			lines, there = append(lines, append(line, x.Contender.Name, ours(x))), true
+			line = make([]string, len(line))
+		}
 	}
 	if there {
 		aligned(b, lines, 1)
@@ -100,23 +119,38 @@ func spent(b *bytes.Buffer, t published.Table, d *result.Document, kind, key, un
 // many units of work its requests are.
 func arithmetic(b *bytes.Buffer, t published.Table) {
 	lines := [][]string{{"what follows", "in flight = rate × mean", "VUs, mean over the stages", "in calls", "ceiling/s by fixed delays", "of it", "requests a unit", "units/s"}}
-	for _, r := range t.Rows {
-		a := Follow(r.Figures)
+	for _, r := range own(t) {
+		a := Follow(t, r)
 		ceiling, share := "none: no think time", ""
 		if !math.IsInf(a.Ceiling, 1) {
 			ceiling, share = plain(a.Ceiling), fmt.Sprintf("%.0f %%", 100*a.OfCeiling)
 		}
 		lines = append(lines, []string{
-			r.Label, plain(a.InFlight), plain(a.VUs), fmt.Sprintf("%.0f %%", 100*a.InCalls), ceiling, share, plain(r.Figures["requests_per_unit"]), plain(a.Units),
+			r.Label, plain(a.InFlight), plain(a.VUs), fmt.Sprintf("%.0f %%", 100*a.InCalls), ceiling, share, plain(a.Requests), plain(a.Units),
 		})
 	}
 	aligned(b, lines, 1)
-	for _, r := range t.Rows {
-		if stated := r.Figures["stated_vus"]; stated > 0 {
+	for _, r := range own(t) {
+		if stated := t.LoadOf(r).Users; stated != recorded(t, r) {
+			a := Follow(t, r)
 			fmt.Fprintf(b, "  %s at the stated %v VUs: an iteration would have taken %s ms, of which its %v ms of think time and %v requests of %s ms explain %s\n",
-				r.Label, stated, plain(Iteration(r.Figures, stated)), r.Figures["think_ms"], r.Figures["requests_per_unit"], plain(r.Figures["avg_ms"]), plain(Explained(r.Figures)))
+				r.Label, stated, plain(a.Iteration*stated/recorded(t, r)), a.Pause, a.Requests, plain(r.Figures["avg_ms"]), plain(a.Explained))
 		}
 	}
+}
+
+// own is a table's rows without those that it quotes from another.
+func own(t published.Table) []published.Row {
+	return slices.DeleteFunc(slices.Clone(t.Rows), func(r published.Row) bool { return r.Quoted != "" })
+}
+
+// recorded is how many VUs called a row at most: by the authors' raw files if they say so, else as stated.
+func recorded(t published.Table, r published.Row) float64 {
+	most := 0.0
+	for _, x := range r.Rounds {
+		most = max(most, x["recorded_users"])
+	}
+	return cmp.Or(most, t.LoadOf(r).Users)
 }
 
 // An Arithmetic is what follows from a published row's own figures.
@@ -124,47 +158,58 @@ type Arithmetic struct {
 	InFlight  float64 // requests on their way, by Little's law
 	VUs       float64 // mean over the stages, ramps included
 	InCalls   float64 // the share of the VUs' time that was spent in requests
+	Requests  float64 // that a unit of work takes
+	Pause     float64 // that a unit of work waits between requests, ms
 	Ceiling   float64 // requests a second that an infinitely fast server would show; +Inf without fixed delays
 	OfCeiling float64
 	Units     float64 // completed units of work a second
+	Iteration float64 // how long a unit of work takes by the rate and the VUs, ms
+	Explained float64 // how long it takes by its pause and its requests' mean, ms
 }
 
-// Follow works out what follows from a row's figures: vus, ramp_s (up and down together) and hold_s of the load; rps, avg_ms; how
-// many requests a unit of work takes, and think_ms and fixed_ms that a unit spends whatever the server does.
-func Follow(f map[string]float64) Arithmetic {
-	a := Arithmetic{InFlight: f["rps"] * f["avg_ms"] / 1000, Units: f["rps"] / f["requests_per_unit"]}
-	a.VUs = f["vus"] * (f["hold_s"] + f["ramp_s"]/2) / (f["hold_s"] + f["ramp_s"])
+// Follow works out what follows from the figures of a table's row and how it was called. Where the authors' raw files record
+// another number of VUs than is stated, that one counts.
+func Follow(t published.Table, r published.Row) Arithmetic {
+	load, f := t.LoadOf(r), r.Figures
+	a := Arithmetic{InFlight: f["rps"] * f["avg_ms"] / 1000, Requests: load.Requests[r.Contender]}
+	var stages []plan.Stage
+	for _, s := range load.Stages {
+		stages = append(stages, plan.Stage{Duration: plan.Duration(s.Seconds * float64(time.Second)), Target: s.To * recorded(t, r)})
+	}
+	a.VUs = plan.Expected(stages) / plan.Total(stages).Seconds()
 	a.InCalls = a.InFlight / a.VUs
-	a.Ceiling = a.VUs * f["requests_per_unit"] / ((f["think_ms"] + f["fixed_ms"]) / 1000)
+	if load.Pause != nil {
+		a.Pause = *load.Pause
+	}
+	fixed := a.Pause
+	for part, ms := range load.Delays {
+		fixed += ms * load.Parts[part]
+	}
+	a.Ceiling = a.VUs * a.Requests / (fixed / 1000)
 	a.OfCeiling = f["rps"] / a.Ceiling
+	a.Units = f["rps"] / a.Requests
+	a.Iteration = 1000 * a.VUs / a.Units
+	a.Explained = a.Pause + a.Requests*f["avg_ms"]
 	return a
 }
 
-// Iteration is how long a unit of work takes by the row's rate and so many VUs, ms.
-func Iteration(f map[string]float64, vus float64) float64 {
-	f = map[string]float64{"vus": vus, "hold_s": f["hold_s"], "ramp_s": f["ramp_s"], "rps": f["rps"], "requests_per_unit": f["requests_per_unit"]}
-	a := Follow(f)
-	return 1000 * a.VUs / a.Units
-}
-
-// Explained is how long a unit of work takes by the row's own think time and mean, ms.
-func Explained(f map[string]float64) float64 {
-	return f["think_ms"] + f["requests_per_unit"]*f["avg_ms"]
-}
-
-// same is the row of a document that measured what a published row did, at as many VUs.
-func same(d *result.Document, r published.Row) *result.Row {
+// same lists the rows of a document that measured what a published row did, at as many VUs: that of the same contender, if it took
+// part, and ours.
+func same(d *result.Document, t published.Table, r published.Row) (out []*result.Row) {
 	if r.Case == "" {
 		return nil
 	}
-	for _, g := range d.Groups() {
-		for _, row := range g.Rows {
-			if g.Case == r.Case && g.Phase == r.Phase && g.Concurrency == int(r.Figures["vus"]) && row.Contender.Name == r.Contender && row.Latency != nil {
-				return row
+	for _, name := range []string{r.Contender, "toll"} {
+		for _, g := range d.Groups() {
+			if g.Case != r.Case || g.Phase != r.Phase || g.Concurrency != int(t.LoadOf(r).Users) {
+				continue
+			}
+			if x := namedRow(g, name); x != nil && x.Latency != nil {
+				out = append(out, x)
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 // plain prints a figure with four significant digits, and as many as it was published with where those are more.

@@ -106,6 +106,12 @@ func TestDeviationsAreComputed(t *testing.T) {
 	if d := cmp.Diff(want, plan.Deviations(claimed, ran)); d != "" {
 		t.Error(d)
 	}
+	ramped := claimed
+	ramped.Stages = []plan.Stage{{plan.Duration(250 * time.Millisecond), 10}, {plan.Duration(5 * time.Minute), 10}}
+	want = []plan.Deviation{{What: "stages", Claimed: "[]", Ran: "[250ms→10 5m0s→10]"}}
+	if d := cmp.Diff(want, plan.Deviations(claimed, ramped)); d != "" {
+		t.Error(d)
+	}
 	claimed.Order = "fixed"
 	if d := plan.Deviations(claimed, ran); len(d) != 2 || d[0].What != "order" {
 		t.Errorf("a published fixed order is still a deviation from ours: got %v", d)

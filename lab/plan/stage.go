@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -12,6 +13,9 @@ type Stage struct {
 	Duration Duration `yaml:"duration" json:"duration"`
 	Target   float64  `yaml:"target" json:"target"`
 }
+
+// String is how reports write a stage: how long, and the level at its end.
+func (s Stage) String() string { return fmt.Sprintf("%v→%v", time.Duration(s.Duration), s.Target) }
 
 // Hold returns the stages of a constant level: a jump to it, then d of it.
 func Hold(level float64, d time.Duration) []Stage {
