@@ -86,6 +86,8 @@ func (c *runCmd) runFleet(ctx context.Context, s *streams) error {
 	if err := fc.Check(); err != nil {
 		return usage("--workers: %w", err)
 	}
+	back := spare(r.Workers)
+	defer back()
 	access, stop, err := c.server(r, dir)
 	if err != nil {
 		return exit(exitNotMeasured, err)
@@ -103,7 +105,7 @@ func (c *runCmd) runFleet(ctx context.Context, s *streams) error {
 	fmt.Fprintf(s.err, "toll: should this process end, go on with: toll run --resume %s\n", dir)
 	watch := watchFleet(s.err, conductor)
 	defer watch()
-	f := &fleetOpener{conductor: conductor, plan: p}
+	f := &fleetOpener{conductor: conductor, plan: p, back: back}
 	_, err = conduct(ctx, s, conducting{
 		plan: p, open: &suite.Opener{Opener: f, Hop: result.Hop{Kind: kind}}, settings: settings, claimed: settings, seed: r.Seed, out: c.Out, json: c.JSON, strict: c.Strict,
 		annotate: f.annotate,
@@ -265,7 +267,7 @@ func watchFleet(w io.Writer, c *hub.Conductor) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(500 * time.Millisecond)
+		tick := time.NewTicker(time.Second) // there is a new report as often
 		defer tick.Stop()
 		workers, events := 0, 0
 		for {
@@ -310,6 +312,7 @@ type fleetOpener struct {
 	failed    error
 	report    *fleet.Report
 	spent     time.Duration // of this process during the load
+	back      func()        // puts back what the process was spared
 }
 
 // Open waits until the fleet is ready.
@@ -395,6 +398,7 @@ func (c *fleetCrowd) Run(ctx context.Context, _ load.Load) (load.Outcome, error)
 	}
 	r, err := f.conductor.Wait(ctx)
 	f.spent = record.ReadCPU() - f.cpu
+	f.back()
 	if err == nil && r.Verdict.Word == fleet.Refused {
 		err = errors.New(r.Verdict.String())
 	}

@@ -154,10 +154,14 @@ func (c *Conductor) loop(ctx context.Context, msgs chan *nats.Msg) {
 			last = time.Now()
 			c.publish()
 		}
-		if !last.IsZero() && time.Since(last) > farewells {
+		if !last.IsZero() && time.Since(last) >= farewells {
 			return
 		}
-		timer.Reset(max(c.rules.Next()-c.clock.now(), time.Millisecond))
+		wait := c.rules.Next() - c.clock.now()
+		if !last.IsZero() { // the rules want no more ticks
+			wait = farewells - time.Since(last)
+		}
+		timer.Reset(max(wait, time.Millisecond))
 	}
 }
 
