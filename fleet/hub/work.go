@@ -53,12 +53,19 @@ type laborer struct {
 	rules   *fleet.Worker
 	inbox   chan func(now time.Duration) []fleet.Work
 	journal *Journal
+	fresh   copyOf // what was written last
 	ctx     context.Context
 	tasks   sync.WaitGroup
 
 	stop    context.CancelFunc // of the load
 	stopped string             // why the load ends early
 	bye     *fleet.Farewell
+}
+
+// A copyOf is slice n's bytes.
+type copyOf struct {
+	n    int
+	body []byte
 }
 
 // ErrLeft is why a worker ended whose measurements are not with a coordinator.
@@ -128,7 +135,7 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 			out = f(w.clock.now())
 		case <-timer.C:
 			out = w.rules.Tick(w.clock.now(), w.cfg.Stepped())
-			timer.Reset(200 * time.Millisecond)
+			timer.Reset(lookAround)
 		}
 		w.do(out, msgs)
 	}
@@ -142,6 +149,9 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 	w.cfg.Say("worker %s: %s", w.cfg.ID, w.bye.Why)
 	return nil
 }
+
+// lookAround is how often the rules look whether there is something to say or to publish again. The coordinator asks more often.
+const lookAround = 500 * time.Millisecond
 
 // later has a task done beside the loop, which then hears of its outcome.
 func (w *laborer) later(task func() func(now time.Duration) []fleet.Work) {
@@ -313,6 +323,7 @@ func (w *laborer) sliced(now time.Duration, a *fleet.Assignment, m made) []fleet
 	if err := w.journal.Append(body); err != nil {
 		return w.rules.Fail(now, err.Error())
 	}
+	w.fresh = copyOf{m.n, body}
 	if w.cfg.Raw != nil && a.Raw {
 		w.cfg.Raw(a, m.slice)
 	}
@@ -329,11 +340,15 @@ func (w *laborer) sliced(now time.Duration, a *fleet.Assignment, m made) []fleet
 
 // publish puts a slice of the file into the stream, and hears whether it is there.
 func (w *laborer) publish(c fleet.Copy) {
-	body, err := w.journal.Read(c.N)
-	if err != nil {
-		w.do(w.rules.Fail(w.clock.now(), err.Error()), nil)
-		return
+	body := w.fresh.body
+	if c.N != w.fresh.n || body == nil {
+		var err error
+		if body, err = w.journal.Read(c.N); err != nil {
+			w.do(w.rules.Fail(w.clock.now(), err.Error()), nil)
+			return
+		}
 	}
+	w.fresh = copyOf{} // the file is what counts from here on
 	run := w.rules.Run()
 	m := &nats.Msg{Subject: sliceSubject(run, w.cfg.ID, c.N), Data: body, Header: nats.Header{}}
 	id := run + "/" + w.cfg.ID + "/" + strconv.Itoa(c.N)
