@@ -156,6 +156,7 @@ func TestOtherHarnesses(t *testing.T) {
 	wants(t, open(t, output("k6_dropped.json")), finding{"offered: iterations", audit.Fails, "were never sent", ""})
 	wants(t, open(t, output("hey_errors.txt")), finding{"samples: hey p99", audit.Fails, "5 values lie beyond it", ""})
 	wants(t, open(t, output("vegeta.txt")), finding{"offered: vegeta", audit.Holds, "", ""}, finding{"samples: vegeta p99", audit.Holds, "", ""})
+	wants(t, open(t, output("vegeta_dead.txt")), finding{"count: vegeta", audit.Holds, "0 calls", ""})
 	wants(t, open(t, output("go.txt")), finding{"spread: BenchmarkDone-2", audit.Unknown, "1.02 µs to 1.3 µs", "3 repeats"})
 	wants(t, open(t, output("hyperfine.json")), finding{"order: true before sleep 0.003", audit.Holds, "", "their runs lie apart"})
 }

@@ -32,8 +32,8 @@ func (r *row) counted(which string, f map[string]float64, close float64) (Claim,
 	if !there || !stated || took <= 0 || n <= 0 {
 		return Claim{}, false
 	}
-	ok := f["ok"] // some rates are of successes only
-	fits := math.Abs(rate*took/n-1) <= close || ok > 0 && math.Abs(rate*took/ok-1) <= close
+	ok, told := f["ok"] // some rates are of successes only
+	fits := math.Abs(rate*took/n-1) <= close || told && math.Abs(rate*took-ok) <= close*ok
 	return claim("count", r.Label+which, verdict(fits), number(n)+" calls", number(rate*took)+" calls",
 		"%s over %s s is %s", perSecond(rate), number(took), number(rate*took)), true
 }

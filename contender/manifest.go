@@ -114,7 +114,7 @@ func (m Manifest) Spec() (Spec, error) {
 			return Spec{}, err
 		}
 		if _, err := os.Stat(built); errors.Is(err, fs.ErrNotExist) {
-			return Spec{}, missing("%s: not built yet, or changed since; run: toll contender build %s", m.Name, m.Name)
+			return Spec{}, missing("%s: not built yet, or changed since; run: toll contender build %s", m.Name, m.File)
 		}
 		dir = built
 	}

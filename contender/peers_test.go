@@ -260,7 +260,7 @@ func TestABuildIsMadeOncePerStateOfItsFolder(t *testing.T) {
 	notBuilt := func() {
 		t.Helper()
 		_, err := load().Spec()
-		if want := "built: not built yet, or changed since; run: toll contender build built"; err == nil || err.Error() != want {
+		if want := "built: not built yet, or changed since; run: toll contender build " + file; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

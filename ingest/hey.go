@@ -17,6 +17,7 @@ func isOha(t *text) bool {
 var (
 	heyAt     = regexp.MustCompile(`^([0-9.]+)%? in ([0-9.]+) ?(secs|sec|ms|us|ns)?$`)
 	heyStatus = regexp.MustCompile(`^\[(\d+)\]\s+(\d+) responses$`)
+	noTime    = regexp.MustCompile(`^-?(NaN|inf) secs$`) // of calls of which none was answered
 	heyError  = regexp.MustCompile(`^\[(\d+)\]\s+(.+)$`)
 )
 
@@ -39,11 +40,18 @@ func heyLike(t *text, r *Report, tool string) error {
 		if !ok {
 			return fmt.Errorf("no line %q in it", label)
 		}
+		if noTime.MatchString(rest) {
+			continue
+		}
 		v, err := parseTime(rest)
 		if err != nil {
 			return fmt.Errorf("line %d: %s %w", line, label, err)
 		}
 		row.Figures[name] = v
+	}
+	if _, answered := row.Figures["mean_us"]; !answered {
+		delete(row.Figures, "min_us") // hey prints zeros beside its NaN
+		delete(row.Figures, "max_us")
 	}
 	row.Figures["elapsed_s"] = row.Figures["elapsed_us"] / 1e6
 	delete(row.Figures, "elapsed_us")

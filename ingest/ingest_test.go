@@ -157,3 +157,23 @@ func TestABoundOfWhatIsRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Every harness writes something when nobody answers, some of it no number: that is a row of failures without times.
+func TestWhereNobodyAnswered(t *testing.T) {
+	t.Parallel()
+	for file, calls := range map[string]float64{
+		"hey_dead.txt": 20, "oha_dead.txt": 20, "oha_dead.json": 20, "vegeta_dead.txt": 5, "vegeta_dead.json": 5, "k6_dead.json": 20,
+	} {
+		f := read(t, file).Rows[0].Figures
+		if f["count"] != calls || f["failed"] != calls || f["ok"] != 0 {
+			t.Errorf("%s: %v calls, %v failed, %v ok; want %v, all failed", file, f["count"], f["failed"], f["ok"], calls)
+		}
+		if tool, _, _ := strings.Cut(file, "_"); tool == "hey" || tool == "oha" {
+			for _, name := range []string{"min_us", "mean_us", "max_us", "p50_us"} {
+				if v, there := f[name]; there {
+					t.Errorf("%s: %s is %v, of no calls", file, name, v)
+				}
+			}
+		}
+	}
+}

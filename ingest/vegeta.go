@@ -79,6 +79,7 @@ func vegetaCodes(rest string, row *Row) error {
 
 // code counts replies of a status.
 func (r *Row) code(code string, n float64) {
+	r.Figures["ok"] += 0 // stated, also where there is none
 	switch {
 	case code == "0":
 		r.Failed["error"] += whole(n)
