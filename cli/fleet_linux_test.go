@@ -134,13 +134,25 @@ func coordinate(t *testing.T, args ...string) *coordinator {
 		lines := bufio.NewScanner(text)
 		for lines.Scan() {
 			fmt.Fprintln(&c.said, lines.Text())
-			if m := regexp.MustCompile(`toll worker (nats://\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			if m := regexp.MustCompile(`toll worker ((?:nats|tls)://\S+)`).FindStringSubmatch(lines.Text()); m != nil {
 				c.join <- m[1]
 			}
 		}
 	}()
 	t.Cleanup(func() { c.cmd.Process.Kill() })
 	return c
+}
+
+// joinLine waits for what it says that workers are started with.
+func (c *coordinator) joinLine(t *testing.T) string {
+	t.Helper()
+	select {
+	case at := <-c.join:
+		return at
+	case <-c.done:
+		t.Fatalf("it ended: %s", c.said.String())
+		return ""
+	}
 }
 
 // wait waits for its end and returns the document that it left below a folder.

@@ -23,7 +23,8 @@ type section struct {
 	CPUKeys        []string
 	PartKeys       []string
 	Strips         []strip
-	Knee           *knee // nil where no search was made
+	Knee           *knee       // nil where no search was made
+	Fleet          *fleetBlock // nil where one machine put the load on
 }
 
 func newSection(d *result.Document, g *result.Group, index int, colours map[string]int) section {
@@ -33,14 +34,16 @@ func newSection(d *result.Document, g *result.Group, index int, colours map[stri
 		ID: fmt.Sprintf("g%d", index), Index: index, Callers: g.Concurrency, Title: strings.TrimSpace(g.Case + " · " + g.Phase), Sub: callersText(g.Concurrency),
 		Verdict: verdictText(g), Forest: newForest(g, rows, notes, colours), Table: newFigures(g, rows, notes), Notes: notes.lines(),
 		Loop: loopText(g), Control: controlText(g), Strips: strips(rows, colours),
-		Knee: newKnee(g, rows, colours),
+		Knee: newKnee(g, rows, colours), Fleet: newFleetBlock(rows),
 	}
 	if g.Phase == "" {
 		s.Title = g.Case
 	}
 	if _, r := loneTarget(d); r != nil {
 		var b bytes.Buffer
-		loadScreen(&b, d, g, r)
+		alone := *r
+		alone.Fleet = nil // it has a block of its own
+		loadScreen(&b, d, g, &alone)
 		s.Screen = b.String()
 	}
 	s.CPU, s.CPUKeys = cpuBars(rows)

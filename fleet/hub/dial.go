@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -36,7 +37,7 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 		nats.NoEcho(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what a slow reader lost is told again
 	}
-	if a.TLS != nil {
+	if a.TLS != nil && a.Server == nil { // within a process nothing is encrypted
 		options = append(options, nats.Secure(a.TLS))
 	}
 	if a.Seed != "" {
@@ -60,7 +61,10 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 			}
 			return &line{nc, js}, nil
 		}
-		if errors.Is(err, nats.ErrAuthorization) || time.Now().After(until) {
+		if why := refused(a, err); why != "" {
+			return nil, fmt.Errorf("connecting to NATS: %s: %w", why, err)
+		}
+		if time.Now().After(until) {
 			return nil, fmt.Errorf("connecting to NATS: %w", err)
 		}
 		select {
@@ -69,6 +73,32 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
+}
+
+// refused says why the two sides don't take each other; empty where it may help to try again.
+func refused(a Access, err error) string {
+	var alert tls.AlertError
+	switch unknown := new(tls.CertificateVerificationError); {
+	case errors.Is(err, nats.ErrAuthorization) && a.Seed != "":
+		return "the server does not let this nkey in; its public key must be in the coordinator's --nkeys"
+	case errors.Is(err, nats.ErrAuthorization):
+		return "the server does not let us in: wrong token, or it wants an nkey (--nkey)"
+	case errors.As(err, &unknown):
+		return "the server's certificate is not of an authority that we know (--nats-ca), or of another host"
+	case a.TLS == nil || len(a.TLS.Certificates) == 0:
+		if errors.As(err, &alert) || errors.Is(err, nats.ErrTLS) || remoteAlert(err) {
+			return "the server wants a certificate of ours (--nats-cert, --nats-key)"
+		}
+	case errors.As(err, &alert) || errors.Is(err, nats.ErrTLS) || remoteAlert(err):
+		return "the server does not take our certificate; its authority must be in the server's --nats-ca"
+	}
+	return ""
+}
+
+// remoteAlert reports whether the other side ended the handshake, which crypto/tls says as an error of the connection.
+func remoteAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // maxUnstored bounds the slices that are on their way to the stream.
