@@ -10,12 +10,14 @@ results=$(realpath -m "${2:-results}")
 here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d)
 id=t$$
+net=
 pids=()
 
 cleanup() {
   exec 7>&- || true # what serves ends when its input does
   for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
   for host in a b c; do ip netns delete "$id-$host" 2>/dev/null || true; done
+  [ -z "$net" ] || rmdir "${TMPDIR:-/tmp}/toll-three-hosts-$net"
   rm -rf "$work"
 }
 trap cleanup EXIT
@@ -35,7 +37,17 @@ wire() { # HOST ADDRESS HOST ADDRESS: the hosts' own addresses, and a way from e
   ip -n "$id-$1" route add "$4/32" dev "$id$1$3" src "$2"
   ip -n "$id-$3" route add "$2/32" dev "$id$3$1" src "$4"
 }
-a=198.18.255.1 b=198.18.255.2 c=198.18.255.3
+# Addresses of a network that no other run has: several at once then don't meet, even where they share a way out. A folder is
+# taken by whoever makes it, and given back at the end.
+for n in $(seq 0 253); do
+  n=$(((n + $$) % 254))
+  if mkdir "${TMPDIR:-/tmp}/toll-three-hosts-$n" 2>/dev/null; then
+    net=$n
+    break
+  fi
+done
+[ -n "$net" ] || { echo "all 254 networks of 198.19.0.0/16 are taken; if no run is going on, remove ${TMPDIR:-/tmp}/toll-three-hosts-*" >&2; exit 1; }
+a=198.19.$net.1 b=198.19.$net.2 c=198.19.$net.3
 wire a "$a" b "$b"
 wire a "$a" c "$c"
 wire b "$b" c "$c"
@@ -48,9 +60,9 @@ serve() { # HOST ARGUMENT...: starts what serves and waits for its first line
   shift
   on "$host" "$toll" serve "$@" <"$work/open" >"$out" 7>&- &
   pids+=($!)
-  for _ in $(seq 100); do
+  for _ in $(seq 600); do
     [ -s "$out" ] && return
-    sleep 0.1
+    sleep 0.05
   done
   echo "toll serve $* did not start" >&2
   return 1
