@@ -206,13 +206,22 @@ func readU16s[T ~uint16](r *reader) []T {
 // readList reads a vector of structures.
 func readList[T any](r *reader, read func(*reader) T) []T {
 	sub := r.list()
+	size := len(sub.data)
 	var out []T
 	for sub.more() {
-		out = append(out, read(&sub))
+		v := read(&sub)
+		if out == nil {
+			// As many as there are if all are as long as the first, of what nobody can make us take too much of.
+			out = make([]T, 0, min(size/(size-len(sub.data)), maxGuess))
+		}
+		out = append(out, v)
 	}
 	r.adopt(&sub)
 	return out
 }
+
+// maxGuess bounds the elements that room is made for before they were seen.
+const maxGuess = 1024
 
 // decode runs read over the whole of data.
 func decode[T any](data []byte, read func(*reader) T) (T, error) {

@@ -216,6 +216,7 @@ func (d *draft) sign(commit *Commit) error {
 	}
 	d.a = authenticated{wire: wire, content: &framedContent{
 		groupID: d.e.context.groupID, epoch: d.e.context.epoch, sender: d.sender, data: d.o.Data, kind: ContentCommit, commit: commit,
+		body: commit.append(make([]byte, 0, 1024)),
 	}}
 	return d.a.sign(d.s, d.config.Identity.signer, d.e.encoded)
 }

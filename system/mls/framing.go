@@ -69,9 +69,13 @@ type framedContent struct {
 	application []byte
 	proposal    *Proposal
 	commit      *Commit
+	body        []byte // the encoding of what it carries, where that is known: a commit of a thousand ciphertexts is encoded once
 }
 
 func (c *framedContent) appendBody(dst []byte) []byte {
+	if c.body != nil {
+		return append(dst, c.body...)
+	}
 	switch c.kind {
 	case ContentApplication:
 		return appendVector(dst, c.application)
@@ -82,6 +86,7 @@ func (c *framedContent) appendBody(dst []byte) []byte {
 }
 
 func (c *framedContent) readBody(r *reader) {
+	from := r.data
 	switch c.kind {
 	case ContentApplication:
 		c.application = r.vector()
@@ -92,13 +97,17 @@ func (c *framedContent) readBody(r *reader) {
 	default:
 		r.fail("content of an unknown type")
 	}
+	n := len(from) - len(r.data)
+	c.body = from[:n:n]
 }
 
-func (c *framedContent) append(dst []byte) []byte {
+// appendHead appends all that stands before the body.
+func (c *framedContent) appendHead(dst []byte) []byte {
 	dst = appendU64(appendVector(dst, c.groupID), c.epoch)
-	dst = appendVector(c.sender.append(dst), c.data)
-	return c.appendBody(append(dst, byte(c.kind)))
+	return append(appendVector(c.sender.append(dst), c.data), byte(c.kind))
 }
+
+func (c *framedContent) append(dst []byte) []byte { return c.appendBody(c.appendHead(dst)) }
 
 func readFramedContent(r *reader) *framedContent {
 	c := &framedContent{groupID: r.vector(), epoch: r.u64(), sender: readSender(r), data: r.vector(), kind: ContentType(r.u8())}
@@ -149,11 +158,15 @@ func readAuthenticated(r *reader) *authenticated {
 // appendTBS appends FramedContentTBS; context is the encoded GroupContext.
 func (a *authenticated) appendTBS(dst, context []byte) []byte {
 	dst = appendU16(appendU16(dst, versionMLS10), uint16(a.wire))
-	dst = a.content.append(dst)
+	return append(a.content.append(dst), a.signedContext(context)...)
+}
+
+// signedContext is the part of a group context that is signed: all of it by a member and by one who joins with a commit.
+func (a *authenticated) signedContext(context []byte) []byte {
 	if t := a.content.sender.Type; t == SenderMember || t == SenderNewMemberCommit {
-		dst = append(dst, context...)
+		return context
 	}
-	return dst
+	return nil
 }
 
 // ref is the ProposalRef of §5.2.

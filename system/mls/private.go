@@ -29,6 +29,14 @@ const headerSize = 4
 func (w *workbench) appendSigned(a *authenticated, context []byte) []byte {
 	b := appendLength(w.signed[:0], len(labelPrefix)+len(labelFramed))
 	b = append(append(b, labelPrefix...), labelFramed...)
+	if body := a.content.body; body != nil {
+		var head [128]byte
+		tbs := a.content.appendHead(appendU16(appendU16(head[:0], versionMLS10), uint16(a.wire)))
+		context = a.signedContext(context)
+		b = appendLength(b, len(tbs)+len(body)+len(context))
+		w.signed = append(append(append(b, tbs...), body...), context...)
+		return w.signed
+	}
 	start := len(b)
 	w.signed = closeVector(a.appendTBS(b, context), start)
 	return w.signed

@@ -49,10 +49,17 @@ func (s *suite) secretsOf(epoch []byte) secrets {
 
 // confirmedHash and interimHash are the transcript hashes of §8.2.
 func (s *suite) confirmedHash(interim []byte, a *authenticated) []byte {
-	buf := make([]byte, 0, 1024)
-	buf = appendU16(append(buf, interim...), uint16(a.wire))
-	buf = appendVector(a.content.append(buf), a.auth.signature)
-	return s.digest(buf)
+	body := a.content.body
+	if body == nil {
+		body = a.content.appendBody(nil)
+	}
+	buf := make([]byte, 0, 512)
+	buf = a.content.appendHead(appendU16(append(buf, interim...), uint16(a.wire)))
+	h := s.newHash()
+	h.Write(buf)
+	h.Write(body)
+	h.Write(appendVector(buf[:0], a.auth.signature))
+	return h.Sum(nil)
 }
 
 func (s *suite) interimHash(confirmed, tag []byte) []byte {

@@ -120,9 +120,11 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 		return nil, refuse(ErrPath, "%d nodes for a filtered direct path of %d", len(path.Nodes), len(steps))
 	}
 	public := make([][]byte, len(steps))
+	var to []uint32
 	for i, step := range steps {
 		n := &path.Nodes[i]
-		if want := len(t.recipients(nil, step.copath, added)); want != len(n.Ciphertexts) {
+		to = t.recipients(to[:0], step.copath, added)
+		if want := len(to); want != len(n.Ciphertexts) {
 			return nil, refuse(ErrPath, "%d ciphertexts at node %d, which has %d recipients", len(n.Ciphertexts), step.node, want)
 		}
 		if _, err := t.s.publicKey(n.PublicKey); err != nil {
@@ -167,8 +169,8 @@ func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys pri
 	if at < 0 {
 		return nil, nil, refuse(ErrPath, "no node of it is above leaf %d", self)
 	}
-	to := t.recipients(nil, steps[at].copath, added)
-	mine := slices.IndexFunc(to, func(x uint32) bool { return keys[x] != nil })
+	to := t.recipients(make([]uint32, 0, len(path.Nodes[at].Ciphertexts)), steps[at].copath, added)
+	mine := slices.IndexFunc(to, func(x uint32) bool { return under(2*self, x) && keys[x] != nil })
 	if mine < 0 {
 		return nil, nil, refuse(ErrPath, "no private key for any of the recipients at node %d", steps[at].node)
 	}
