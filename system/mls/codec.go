@@ -152,6 +152,12 @@ func (r *reader) length() int {
 
 // vector reads opaque data<V>; empty data is nil-safe and shares the input.
 func (r *reader) vector() []byte {
+	if len(r.data) > 0 && int(r.data[0]) < min(1<<6, len(r.data)) { // nearly all are short
+		end := 1 + int(r.data[0])
+		out := r.data[1:end:end]
+		r.data = r.data[end:]
+		return out
+	}
 	n := r.length()
 	if r.err != nil {
 		return nil

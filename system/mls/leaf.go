@@ -77,7 +77,7 @@ func readLeafNode(r *reader) *LeafNode {
 
 // alone returns a copy that does not hold on to the message that l came in.
 func (l *LeafNode) alone() *LeafNode {
-	r := newReader(l.append(nil))
+	r := newReader(l.append(make([]byte, 0, 256)))
 	return readLeafNode(&r)
 }
 

@@ -261,14 +261,17 @@ func (t *tree) empty(x uint32) bool {
 }
 
 // A step is a node of a filtered direct path with its child on the copath (§4.1.2).
-type step struct{ node, copath uint32 }
+type step struct {
+	node, copath uint32
+	to           []uint32 // of a path that was received: the nodes that its secret is encrypted to
+}
 
 // filteredPath lists the parents of a leaf whose other child reaches anyone, from the leaf up.
 func (t *tree) filteredPath(index uint32) []step {
 	var path []step
 	for x, root := 2*index, t.root(); x != root; x = parentOf(x) {
 		if s := siblingOf(x); !t.empty(s) {
-			path = append(path, step{parentOf(x), s})
+			path = append(path, step{node: parentOf(x), copath: s})
 		}
 	}
 	return path

@@ -6,7 +6,10 @@ import (
 )
 
 // hash returns the tree hash of the whole tree (§7.8).
-func (t *tree) hash() []byte { return t.hashes(t.root(), new([]byte)) }
+func (t *tree) hash() []byte {
+	buf := make([]byte, 0, 512)
+	return t.hashes(t.root(), &buf)
+}
 
 // hashes fills in the tree hashes below x that are missing. buf is scratch space.
 func (t *tree) hashes(x uint32, buf *[]byte) []byte {

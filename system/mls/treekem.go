@@ -59,12 +59,12 @@ func (t *tree) draftPath(index uint32, leaf *LeafNode, key *signer, groupID []by
 
 // setPath sets the parents of a path and returns the parent hash that its leaf must hold (§7.9).
 func (t *tree) setPath(steps []step, public [][]byte) []byte {
-	buf := new([]byte)
+	buf := make([]byte, 0, 512)
 	above := []byte{}
 	for i, step := range slices.Backward(steps) {
 		p := &parentNode{key: public[i], parentHash: above}
 		t.setParent(step.node, p)
-		above = t.parentHash(p, t.hashes(step.copath, buf))
+		above = t.parentHash(p, t.hashes(step.copath, &buf))
 	}
 	t.indexPath(steps)
 	return above
@@ -120,11 +120,11 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 		return nil, refuse(ErrPath, "%d nodes for a filtered direct path of %d", len(path.Nodes), len(steps))
 	}
 	public := make([][]byte, len(steps))
-	var to []uint32
-	for i, step := range steps {
-		n := &path.Nodes[i]
-		to = t.recipients(to[:0], step.copath, added)
-		if want := len(to); want != len(n.Ciphertexts) {
+	for i := range steps {
+		n, step := &path.Nodes[i], &steps[i]
+		// No more room than there are ciphertexts: a tree with fewer recipients is not the sender's.
+		step.to = t.recipients(make([]uint32, 0, len(n.Ciphertexts)), step.copath, added)
+		if want := len(step.to); want != len(n.Ciphertexts) {
 			return nil, refuse(ErrPath, "%d ciphertexts at node %d, which has %d recipients", len(n.Ciphertexts), step.node, want)
 		}
 		if _, err := t.s.publicKey(n.PublicKey); err != nil {
@@ -164,12 +164,12 @@ func (t *tree) freshKeys(index uint32, leaf []byte, public [][]byte) error {
 
 // decryptPath finds the path secret that is meant for a member and derives the keys above it. It returns them with the
 // commit secret.
-func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys privateKeys, context []byte, added []uint32) (privateKeys, []byte, error) {
+func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys privateKeys, context []byte) (privateKeys, []byte, error) {
 	at := slices.IndexFunc(steps, func(s step) bool { return under(2*self, s.copath) })
 	if at < 0 {
 		return nil, nil, refuse(ErrPath, "no node of it is above leaf %d", self)
 	}
-	to := t.recipients(make([]uint32, 0, len(path.Nodes[at].Ciphertexts)), steps[at].copath, added)
+	to := steps[at].to
 	mine := slices.IndexFunc(to, func(x uint32) bool { return under(2*self, x) && keys[x] != nil })
 	if mine < 0 {
 		return nil, nil, refuse(ErrPath, "no private key for any of the recipients at node %d", steps[at].node)

@@ -117,7 +117,7 @@ func TestVectorsTreeKEM(t *testing.T) {
 				if leaf == u.Sender {
 					continue
 				}
-				_, commit, err := after.decryptPath(steps, path, leaf, own, context.append(nil), nil)
+				_, commit, err := after.decryptPath(steps, path, leaf, own, context.append(nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -166,7 +166,7 @@ func ownPath(t *testing.T, c *checker, before *tree, sender uint32, key *signer,
 		}
 		got := before.clone()
 		steps := must(got.mergePath(sender, path, nil))(t)
-		_, commit, err := got.decryptPath(steps, path, leaf, own, context.append(nil), nil)
+		_, commit, err := got.decryptPath(steps, path, leaf, own, context.append(nil))
 		if err != nil || !bytes.Equal(commit, draft.commit) || !bytes.Equal(got.hash(), made.hash()) {
 			t.Fatalf("leaf %d does not follow our path: %v", leaf, err)
 		}
