@@ -16,9 +16,10 @@ type holding struct {
 }
 
 // hold holds this process to its processors for a setting, and has the house's next contenders held to theirs, where the plan
-// wants it. Where the system can't, nothing is held, and the document says that what ran is not what was claimed.
-func (h *house) hold(callers int) {
-	if h.plan.Settings.Processors != plan.Held {
+// wants it. Where the system can't, nothing is held, and the document says that what ran is not what was claimed; so it is
+// where what is called runs on another machine, on which nothing of ours takes its processors.
+func (h *house) hold(callers int, seats []seat) {
+	if h.plan.Settings.Processors != plan.Held || h.remote != nil {
 		return
 	}
 	if h.held.usable == nil {
@@ -28,7 +29,13 @@ func (h *house) hold(callers int) {
 		}
 		h.held.usable = usable
 	}
+	if h.plan.Settings.Model == plan.Open {
+		callers = max(callers, 2) // what paces the calls looks at the clock all the time
+	}
 	want := place.Held(h.held.usable, callers)
+	if callWithin(seats) {
+		want = place.Within(h.held.usable, callers)
+	}
 	if h.held.let != nil && slices.Equal(want.Client, h.held.Client) {
 		h.held.Placement = want
 		return
@@ -41,6 +48,11 @@ func (h *house) hold(callers int) {
 		return
 	}
 	h.held.Placement, h.held.let = want, let
+}
+
+// callWithin reports whether the calls of all seats are made within their own processes, while this one waits.
+func callWithin(seats []seat) bool {
+	return len(seats) > 0 && !slices.ContainsFunc(seats, func(s seat) bool { return s.engine == nil })
 }
 
 // release lets this process run on any processor again.

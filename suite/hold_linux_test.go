@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"toll/contender"
 	"toll/contender/place"
+	"toll/lab/load"
 	"toll/lab/plan"
 )
 
@@ -17,12 +19,23 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 	h := &house{plan: plan.Plan{Settings: plan.Settings{Processors: plan.Held}}}
 	defer h.release()
 	for _, callers := range []int{1, 1, 8} {
-		h.hold(callers)
+		h.hold(callers, nil)
 		want := place.Held(usable, callers)
 		got, err := place.Usable()
 		if err != nil || !slices.Equal(got, want.Client) || !slices.Equal(h.held.Contenders, want.Contenders) {
 			t.Errorf("%d callers: this process may use %v and contenders %v; want %+v (%v)", callers, got, h.held.Contenders, want, err)
 		}
+	}
+	within := []seat{{engine: func(*contender.Process) load.Target { return nil }}}
+	if h.hold(8, within); !slices.Equal(h.held.Contenders, usable) {
+		t.Errorf("8 callers within their contenders: those are held to %v; want %v", h.held.Contenders, usable)
+	}
+	if h.hold(1, within); !slices.Equal(h.held.Contenders, place.Held(usable, 1).Contenders) {
+		t.Errorf("1 caller within its contender: that is held to %v", h.held.Contenders)
+	}
+	h.plan.Settings.Model = plan.Open
+	if h.hold(1, nil); !slices.Equal(h.held.Contenders, place.Held(usable, 2).Contenders) {
+		t.Errorf("an open load: contenders are held to %v; want them apart from the client, whose pacer spins", h.held.Contenders)
 	}
 	if err := h.release(); err != nil {
 		t.Fatal(err)
@@ -30,8 +43,12 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 	if got, _ := place.Usable(); !slices.Equal(got, usable) || h.held.Contenders != nil {
 		t.Errorf("let go: %v and %v; want %v", got, h.held.Contenders, usable)
 	}
+	far := &house{plan: h.plan, remote: new(remote)}
+	if far.hold(8, nil); far.held.let != nil {
+		t.Error("a client whose contenders are on another machine is held")
+	}
 	free := &house{}
-	free.hold(1)
+	free.hold(1, nil)
 	if got, _ := place.Usable(); !slices.Equal(got, usable) {
 		t.Errorf("without a plan that wants it, this process is held to %v", got)
 	}

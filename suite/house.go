@@ -97,7 +97,7 @@ func (s seat) label() string {
 func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
-	h.hold(s.Concurrency)
+	h.hold(s.Concurrency, seats)
 	if h.plan.Processes == plan.Shared {
 		return h.openShared(ctx, s, seats)
 	}

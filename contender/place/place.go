@@ -27,3 +27,12 @@ func Held(usable Set, callers int) Placement {
 	}
 	return Placement{slices.Clone(usable[:n/2]), slices.Clone(usable[n/2:])}
 }
+
+// Within deals the processors to contenders whose calls are made in their own processes, while the client waits: one caller has
+// the last processor, and more have all of them.
+func Within(usable Set, callers int) Placement {
+	if callers <= 1 {
+		return Held(usable, callers)
+	}
+	return Placement{slices.Clone(usable), slices.Clone(usable)}
+}
