@@ -168,6 +168,23 @@ func (k *kin) marked(pid int) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+k.mark+"\x00"))
 }
 
+// pids returns who belongs to the tree now.
+func (k *kin) pids() ([]int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, s := range k.find(all, true) {
+		if !s.dead() {
+			out = append(out, s.pid)
+		}
+	}
+	return out, nil
+}
+
 func (k *kin) usage() (Usage, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,6 +17,10 @@ func (k *kin) move(int) {}
 
 func (k *kin) census() {}
 
+func (k *kin) pids() ([]int, error) {
+	return nil, fmt.Errorf("%w: %s does not show us a process tree", ErrUnsupported, runtime.GOOS)
+}
+
 func (k *kin) usage() (Usage, error) {
 	return Usage{}, fmt.Errorf("%w: %s does not show us a process tree's use", ErrUnsupported, runtime.GOOS)
 }

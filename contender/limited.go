@@ -39,6 +39,23 @@ func (p *Process) confine() error {
 // placed reports whether we hold the process to processors. A container's runtime does it for one.
 func (p *Process) placed() bool { return len(p.spec.Processors) > 0 && p.box == nil }
 
+// placeBehind holds what the process has started to other processors than itself.
+func (p *Process) placeBehind() error {
+	all, err := p.kin.pids()
+	if err != nil {
+		return err
+	}
+	for _, pid := range all {
+		if pid == p.cmd.Process.Pid {
+			continue
+		}
+		if err := p.spec.Behind.Move(pid); err != nil {
+			return fmt.Errorf("holding what it has started: %w", err)
+		}
+	}
+	return nil
+}
+
 // free removes the group.
 func (p *Process) free() error {
 	if p.group == nil {

@@ -60,6 +60,7 @@ type Spec struct {
 	Limits         limits.Limits // what the whole tree may use; zero = no limit
 	AllowUnlimited bool          // run it all the same where limits can't be held
 	Processors     place.Set     // those that the whole tree is held to; empty for any
+	Behind         place.Set     // those that what it has started by the time it is ready is held to instead; empty: the same
 
 	Version        string   // empty: what the ready line says
 	VersionCommand []string // asked when neither says; its first line counts

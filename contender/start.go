@@ -153,6 +153,9 @@ func (p *Process) settle(ctx context.Context) error {
 	if err == nil && p.placed() {
 		err = p.spec.Processors.InForce(p.cmd.Process.Pid)
 	}
+	if err == nil && p.placed() && len(p.spec.Behind) > 0 {
+		err = p.placeBehind()
+	}
 	if err == nil && p.box != nil {
 		err = p.box.inspect(overdue, &p.ready, &p.kin)
 	}

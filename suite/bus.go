@@ -3,9 +3,11 @@ package suite
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"toll/contender"
+	"toll/contender/place"
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
@@ -16,7 +18,22 @@ import (
 
 // busProcs is GOMAXPROCS of every process of the bus benchmark, one where the phase says so. Left to the machine, it decides
 // tables by a factor of two.
-const busProcs = "2"
+const busProcs = 2
+
+// procs returns GOMAXPROCS of the processes of a setting: threads that take turns on one processor are in each other's way.
+func (b busBench) procs(s lab.Setting, one bool) string {
+	b.hold(s.Concurrency)
+	n := busProcs
+	for _, side := range []place.Set{b.held.Client, b.held.Contenders} {
+		if len(side) > 0 {
+			n = min(n, len(side))
+		}
+	}
+	if one {
+		n = 1
+	}
+	return strconv.Itoa(n)
+}
 
 type busBench struct{ *house }
 
@@ -64,10 +81,7 @@ func (b busBench) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
 	if !ok || own && name == "inproc" {
 		return lab.Set{}, fmt.Errorf("phase %q is none of the benchmark bus; want inproc, direct or brokered, the latter two perhaps with %s and %s behind", s.Phase, perCaller, oneThread)
 	}
-	procs := busProcs
-	if one {
-		procs = "1"
-	}
+	procs := b.procs(s, one)
 	var seats []seat
 	for _, c := range b.plan.Contenders {
 		sdk, here := phase.contenders[c]

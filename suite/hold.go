@@ -18,7 +18,7 @@ type holding struct {
 // hold holds this process to its processors for a setting, and has the house's next contenders held to theirs, where the plan
 // wants it. Where the system can't, nothing is held, and the document says that what ran is not what was claimed; so it is
 // where what is called runs on another machine, on which nothing of ours takes its processors.
-func (h *house) hold(callers int, seats []seat) {
+func (h *house) hold(callers int) {
 	if h.plan.Settings.Processors != plan.Held || h.remote != nil {
 		return
 	}
@@ -33,9 +33,6 @@ func (h *house) hold(callers int, seats []seat) {
 		callers = max(callers, 2) // what paces the calls looks at the clock all the time
 	}
 	want := place.Held(h.held.usable, callers)
-	if callWithin(seats) {
-		want = place.Within(h.held.usable, callers)
-	}
 	if h.held.let != nil && slices.Equal(want.Client, h.held.Client) {
 		h.held.Placement = want
 		return
@@ -50,9 +47,16 @@ func (h *house) hold(callers int, seats []seat) {
 	h.held.Placement, h.held.let = want, let
 }
 
-// callWithin reports whether the calls of all seats are made within their own processes, while this one waits.
-func callWithin(seats []seat) bool {
-	return len(seats) > 0 && !slices.ContainsFunc(seats, func(s seat) bool { return s.engine == nil })
+// places returns the processors for a seat's process and for those that it starts; empty: any, and the same. An engine that
+// calls others is the client of what it has started; one that calls nobody here has both sides in its own process.
+func (h *house) places(s seat) (own, behind place.Set) {
+	switch {
+	case s.calling && !s.away:
+		return h.held.Client, h.held.Contenders
+	case s.engine != nil:
+		return h.held.Both(), nil
+	}
+	return h.held.Contenders, nil
 }
 
 // release lets this process run on any processor again.

@@ -19,22 +19,30 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 	h := &house{plan: plan.Plan{Settings: plan.Settings{Processors: plan.Held}}}
 	defer h.release()
 	for _, callers := range []int{1, 1, 8} {
-		h.hold(callers, nil)
+		h.hold(callers)
 		want := place.Held(usable, callers)
 		got, err := place.Usable()
 		if err != nil || !slices.Equal(got, want.Client) || !slices.Equal(h.held.Contenders, want.Contenders) {
 			t.Errorf("%d callers: this process may use %v and contenders %v; want %+v (%v)", callers, got, h.held.Contenders, want, err)
 		}
 	}
-	within := []seat{{engine: func(*contender.Process) load.Target { return nil }}}
-	if h.hold(8, within); !slices.Equal(h.held.Contenders, usable) {
-		t.Errorf("8 callers within their contenders: those are held to %v; want %v", h.held.Contenders, usable)
-	}
-	if h.hold(1, within); !slices.Equal(h.held.Contenders, place.Held(usable, 1).Contenders) {
-		t.Errorf("1 caller within its contender: that is held to %v", h.held.Contenders)
+	h.hold(8)
+	engine := func(*contender.Process) load.Target { return nil }
+	for want, what := range map[string]struct {
+		seat        seat
+		own, behind place.Set
+	}{
+		"a server has the contenders'":                            {seat{}, h.held.Contenders, nil},
+		"an engine that calls nobody has both":                    {seat{engine: engine}, usable, nil},
+		"an engine that calls what it started has the client's":   {seat{engine: engine, calling: true}, h.held.Client, h.held.Contenders},
+		"an engine whose callees are on another machine has both": {seat{engine: engine, calling: true, away: true}, usable, nil},
+	} {
+		if own, behind := h.places(what.seat); !slices.Equal(own, what.own) || !slices.Equal(behind, what.behind) {
+			t.Errorf("%s: held to %v, and what it starts to %v", want, own, behind)
+		}
 	}
 	h.plan.Settings.Model = plan.Open
-	if h.hold(1, nil); !slices.Equal(h.held.Contenders, place.Held(usable, 2).Contenders) {
+	if h.hold(1); !slices.Equal(h.held.Contenders, place.Held(usable, 2).Contenders) {
 		t.Errorf("an open load: contenders are held to %v; want them apart from the client, whose pacer spins", h.held.Contenders)
 	}
 	if err := h.release(); err != nil {
@@ -44,11 +52,11 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 		t.Errorf("let go: %v and %v; want %v", got, h.held.Contenders, usable)
 	}
 	far := &house{plan: h.plan, remote: new(remote)}
-	if far.hold(8, nil); far.held.let != nil {
+	if far.hold(8); far.held.let != nil {
 		t.Error("a client whose contenders are on another machine is held")
 	}
 	free := &house{}
-	free.hold(1, nil)
+	free.hold(1)
 	if got, _ := place.Usable(); !slices.Equal(got, usable) {
 		t.Errorf("without a plan that wants it, this process is held to %v", got)
 	}

@@ -97,7 +97,7 @@ func (s seat) label() string {
 func (h *house) open(ctx context.Context, s lab.Setting, seats []seat) lab.Set {
 	entries := make([]*lab.Entry, len(seats))
 	errs := make([]error, len(seats))
-	h.hold(s.Concurrency, seats)
+	h.hold(s.Concurrency)
 	if h.plan.Processes == plan.Shared {
 		return h.openShared(ctx, s, seats)
 	}
@@ -172,7 +172,7 @@ func (h *house) startAlone(ctx context.Context, s seat) (*lab.Entry, error) {
 	if err := h.ground.place(&spec, s); err != nil {
 		return nil, &unplaced{err}
 	}
-	spec.Processors = h.held.Contenders
+	spec.Processors, spec.Behind = h.places(s)
 	p, err := contender.Start(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -202,6 +202,9 @@ func (h *house) startAlone(ctx context.Context, s seat) (*lab.Entry, error) {
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
 		e.Calling, e.Away = s.calling, s.away
+		if e.ServerOn = spec.Processors; s.calling {
+			e.ClientOn, e.ServerOn = spec.Processors, spec.Behind
+		}
 		return e, nil
 	}
 	wire := new(driver.Wire)

@@ -33,7 +33,7 @@ func (l *loader) nullDocument() []byte {
 // Open starts what has to be started and seats every target, the baseline once more as the control where there is something
 // to compare, and the null target.
 func (l *loader) Open(ctx context.Context, s lab.Setting) (lab.Set, error) {
-	l.hold(s.Concurrency, nil)
+	l.hold(s.Concurrency)
 	var set lab.Set
 	var seats []seat
 	comparing := len(l.cfg.Targets) > 1

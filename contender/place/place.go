@@ -16,6 +16,13 @@ var ErrUnavailable = errors.New("this system does not hold processes to processo
 // A Placement is where the two sides of a measurement run.
 type Placement struct{ Client, Contenders Set }
 
+// Both is the processors of either side.
+func (p Placement) Both() Set {
+	both := slices.Concat(p.Client, p.Contenders)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
 // Held deals the processors that may be used. With one caller nothing runs at the same time as anything else, so both sides
 // share the last one: the first is where most interrupts go. With more, the client has the lower half and the contenders the
 // rest; who has one processor only shares it.
@@ -26,13 +33,4 @@ func Held(usable Set, callers int) Placement {
 		return Placement{slices.Clone(last), slices.Clone(last)}
 	}
 	return Placement{slices.Clone(usable[:n/2]), slices.Clone(usable[n/2:])}
-}
-
-// Within deals the processors to contenders whose calls are made in their own processes, while the client waits: one caller has
-// the last processor, and more have all of them.
-func Within(usable Set, callers int) Placement {
-	if callers <= 1 {
-		return Held(usable, callers)
-	}
-	return Placement{slices.Clone(usable), slices.Clone(usable)}
 }

@@ -97,21 +97,30 @@ func Hold(s Set) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := moveAll(m); err != nil {
-		return nil, errors.Join(err, moveAll(had))
+	if err := moveAll("self", m); err != nil {
+		return nil, errors.Join(err, moveAll("self", had))
 	}
 	followProcessors()
 	return func() error {
-		err := moveAll(had)
+		err := moveAll("self", had)
 		followProcessors()
 		return err
 	}, nil
 }
 
-// moveAll moves every thread of this process, until it finds none elsewhere.
-func moveAll(m *unix.CPUSet) error {
+// Move holds all threads of another process to the processors, and those that they start.
+func (s Set) Move(pid int) error {
+	m, err := s.mask()
+	if err != nil {
+		return err
+	}
+	return moveAll(strconv.Itoa(pid), m)
+}
+
+// moveAll moves every thread of a process, until it finds none elsewhere.
+func moveAll(pid string, m *unix.CPUSet) error {
 	for range passes {
-		moved, err := moveOnce(m)
+		moved, err := moveOnce(pid, m)
 		if err != nil || moved == 0 {
 			return err
 		}
@@ -119,10 +128,10 @@ func moveAll(m *unix.CPUSet) error {
 	return fmt.Errorf("new threads appeared in each of %d passes", passes)
 }
 
-func moveOnce(m *unix.CPUSet) (moved int, err error) {
-	threads, err := os.ReadDir("/proc/self/task")
+func moveOnce(pid string, m *unix.CPUSet) (moved int, err error) {
+	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {
-		return 0, fmt.Errorf("our own threads: %w", err)
+		return 0, fmt.Errorf("the threads of process %s: %w", pid, err)
 	}
 	for _, t := range threads {
 		tid, err := strconv.Atoi(t.Name())

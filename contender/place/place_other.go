@@ -13,5 +13,8 @@ func (s Set) Enter(*exec.Cmd) (leave func() error, err error) { return nil, ErrU
 // InForce says the same.
 func (s Set) InForce(int) error { return ErrUnavailable }
 
+// Move says the same.
+func (s Set) Move(int) error { return ErrUnavailable }
+
 // Hold says the same.
 func Hold(Set) (release func() error, err error) { return nil, ErrUnavailable }
