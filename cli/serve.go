@@ -99,6 +99,7 @@ func (serveCmd) Help() string {
   toll serve agents topology.yaml --addr 127.0.0.1:8095
   toll serve echo
   toll serve bus-worker --carrier direct --addr 192.0.2.7:7411
+  toll serve bus-worker --carrier direct --addr 192.0.2.7:7411 --cert me.pem --key me-key.pem --client-ca ca.pem
   toll serve bus-host --addr 192.0.2.7:7410
   toll serve gateway-host --addr 192.0.2.7:7440 --cpus 1 --memory 1GiB
 
@@ -209,8 +210,10 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 	if cfg.Token, err = c.Bus.token(); err != nil {
 		return cfg, err
 	}
-	if strings.HasPrefix(c.System, "bus") && c.Cert != "" {
-		return cfg, usage("--cert: the processes of the bus are not encrypted from the command line; a tunnel has to be")
+	if strings.HasPrefix(c.System, "bus") {
+		if cfg.TLS, err = c.busTLS(); err != nil {
+			return cfg, err
+		}
 	}
 	if c.PQ && c.Cert == "" {
 		return cfg, usage("--pq: needs --cert and --key")
@@ -218,19 +221,19 @@ func (c *serveCmd) config() (cfg system.Config, err error) {
 	if err := c.Gateway.config(c, &cfg); err != nil {
 		return cfg, err
 	}
-	if c.Cert != "" && cfg.Gateway == nil {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if c.Cert != "" && cfg.Gateway == nil && cfg.TLS == nil {
+		pairs, err := c.pair()
 		if err != nil {
-			return cfg, usage("--cert, --key: %w", err)
+			return cfg, err
 		}
-		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+		cfg.TLS = &tls.Config{Certificates: pairs, MinVersion: tls.VersionTLS13}
 	}
 	return cfg, nil
 }
 
 // engine answers questions on stdin until it closes or ctx ends.
 func (c *serveCmd) engine(ctx context.Context, s *streams, bench engine.Bench) error {
-	if c.Addr != "" || c.Unix != "" || c.Cert != "" || c.Envelope != "" || c.Null.Reply != "" {
+	if c.Addr != "" || c.Unix != "" || c.Cert != "" && c.System != "bus" || c.Envelope != "" || c.Null.Reply != "" {
 		return usage("serve %s: it is asked over stdin; --addr, --unix, --cert, --envelope and --reply say nothing to it", c.System)
 	}
 	pacer, err := load.NewPacer()

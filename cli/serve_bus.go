@@ -23,6 +23,7 @@ type busFlags struct {
 	Store   string `help:"bus-broker, nats: keep streams and buckets in this folder." placeholder:"DIR"`
 	Own     bool   `help:"bus: a connection for each caller instead of one for all."`
 	Token   string `name:"token-file" help:"bus and its processes: file with a secret that who connects shows and who listens wants; without it anybody who can connect can register and route." placeholder:"FILE" type:"existingfile"`
+	CA      string `name:"cacert" help:"bus: connect over TLS and verify the worker at --at by these authorities (PEM); --cert and --key are then our own." placeholder:"FILE" type:"existingfile"`
 	Fault   string `help:"bus: spoil the connection, such as delay=5ms,jitter=1ms,drop=0.001,replay=0.01,reset=0.001,split=1; up. or down. in front of a name is one direction." placeholder:"LIST"`
 }
 
@@ -36,6 +37,10 @@ func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	secure, err := c.busTLS()
+	if err != nil {
+		return err
+	}
 	at, stop, err := c.busProcesses(ctx)
 	if err != nil {
 		return exit(exitNotMeasured, fmt.Errorf("serve bus: %w", errors.Join(err, stop())))
@@ -45,6 +50,7 @@ func (c *serveCmd) busEngine(ctx context.Context, s *streams) error {
 		return errors.Join(err, stop())
 	}
 	client := system.NewBusClient(c.Bus.Carrier, spoiled, token, c.Bus.Own)
+	client.Secure(secure)
 	err = c.engine(ctx, s, client.Bench)
 	return errors.Join(err, client.Close(), restore(), stop())
 }
@@ -86,7 +92,7 @@ func (c *serveCmd) spoil(at string) (spoiled string, restore func() error, err e
 	if err != nil {
 		return "", nil, usage("--fault: %w", err)
 	}
-	hostport, tcp := strings.CutPrefix(at, "tcp://")
+	hostport, tcp := strings.CutPrefix(strings.Replace(at, "tls://", "tcp://", 1), "tcp://")
 	if !tcp || c.Bus.Carrier == system.ZMTPProxy {
 		return "", nil, usage("--fault: carrier %s does not connect over one TCP address", c.Bus.Carrier)
 	}
@@ -105,6 +111,9 @@ func (c *serveCmd) busHost(ctx context.Context, s *streams) error {
 		return usage("serve bus-host: --addr: %w", err)
 	}
 	if _, err := c.Bus.token(); err != nil {
+		return err
+	}
+	if _, err := c.busTLS(); err != nil {
 		return err
 	}
 	if ip := net.ParseIP(host); c.Bus.Token == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"toll/contender"
@@ -19,7 +20,7 @@ type gatewayFlags struct {
 	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
 	Remote   bool   `help:"gateway: have the agents in another process, behind a NATS server in a third; both are started with it."`
 	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
-	ClientCA string `name:"client-ca" help:"gateway: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
+	ClientCA string `name:"client-ca" help:"gateway, bus-worker: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
 	Allow    string `help:"gateway: file of the subjects and alternative names that may make requests, one a line." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -28,6 +29,7 @@ func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
 	given := map[string]bool{"--clients": f.Clients != "", "--client-ca": f.ClientCA != "", "--allow": f.Allow != ""}
 	for _, name := range []string{"--clients", "--client-ca", "--allow"} {
 		switch {
+		case name == "--client-ca" && strings.HasPrefix(c.System, "bus"): // busTLS looks at it
 		case given[name] && c.System != "gateway":
 			return usage("%s: only gateway has it", name)
 		case given[name] && c.Cert == "":

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -154,6 +155,12 @@ func listenWorker(ctx context.Context, cfg Config) (*Running, error) {
 		return nil, fmt.Errorf("bus-worker: %w", err)
 	}
 	addr := address("tcp", l.Addr())
+	if cfg.TLS != nil {
+		if cfg.PostQuantum {
+			cfg.TLS = opserver.PostQuantum(cfg.TLS)
+		}
+		addr, l = address("tls", l.Addr()), tls.NewListener(l, cfg.TLS)
+	}
 	r := bus.NewResponder(handler, busConfig(cfg.Token))
 	if cfg.Carrier == ZMTP {
 		s, err := bus.NewZMTPServer(r, true, nil)

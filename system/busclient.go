@@ -3,6 +3,7 @@ package system
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type BusClient struct {
 	carrier string
 	at      string        // where the worker or the broker is; empty for inproc
 	token   string        // what it shows; empty for none
+	secure  *tls.Config   // of the direct carriers; nil for none
 	own     bool          // a connection for each caller instead of one for all
 	more    func() caller // makes another on the connection that was made last
 	callers []caller
@@ -38,6 +40,9 @@ type caller func(ctx context.Context, body []byte) ([]byte, error)
 func NewBusClient(carrier, at, token string, own bool) *BusClient {
 	return &BusClient{carrier: carrier, at: at, token: token, own: own || carrier == SocketFloor}
 }
+
+// Secure has direct connections be encrypted; nil leaves them in the clear.
+func (b *BusClient) Secure(c *tls.Config) { b.secure = c }
 
 // callTimeout bounds a stretch's calls, and with them each of its calls.
 const callTimeout = 30 * time.Second
@@ -163,7 +168,12 @@ func (b *BusClient) Link(ctx context.Context) (bus.Link, error) {
 
 func (b *BusClient) link(ctx context.Context) (bus.Link, error) {
 	switch b.carrier {
-	case Direct, DirectMailbox, Routed:
+	case Direct, DirectMailbox:
+		if strings.HasPrefix(b.at, "tls://") && b.secure == nil {
+			return nil, fmt.Errorf("connecting to %s: who signs its certificate is not known; name a file of authorities", b.at)
+		}
+		return bus.DialDirect(ctx, strings.Replace(b.at, "tls://", "tcp://", 1), b.secure, busConfig(b.token))
+	case Routed:
 		return bus.DialDirect(ctx, b.at, nil, busConfig(b.token))
 	case ZMTP:
 		return bus.DialZMTP(ctx, b.at, nil, busConfig(b.token))
