@@ -31,6 +31,8 @@ type HTTP struct {
 	Expect Expect
 	Steps  []Step // in place of the one request, a sequence of them
 
+	Pauses func() (wait load.Wait, done func()) // makes what one VU waits by behind a step; nil: the runtime's timers
+
 	// Fresh opens a connection for each request, inside the window, and times connecting, the TLS handshake and the first
 	// byte as parts of it.
 	Fresh   bool

@@ -170,7 +170,7 @@ type loopConn struct {
 type loopThread struct {
 	crowd  *loopCrowd
 	epoll  int
-	timer  int // open model: a timer descriptor in the epoll set
+	timer  int // a timer descriptor in the epoll set; -1 before there is one
 	conns  []*loopConn
 	events []unix.EpollEvent
 
@@ -189,6 +189,7 @@ type loopThread struct {
 	changed time.Duration // open: when busy did
 	looked  time.Duration // when overdue calls were last looked for
 	last    time.Duration // when the last reply came
+	alarmed time.Duration // closed: when the timer was last told to fire
 	stopped bool          // ctx has ended
 }
 
@@ -312,7 +313,7 @@ func (t *loopThread) prepare(l load.Load, begin time.Time, sheet *load.Sheet, i,
 	t.shards = make([]*record.Shard, sheet.Len())
 	t.out = load.Outcome{}
 	t.pending, t.idle = t.pending[:0], t.idle[:0]
-	t.active, t.busy, t.changed, t.looked, t.last, t.stopped = 0, 0, 0, 0, 0, false
+	t.active, t.busy, t.changed, t.looked, t.last, t.alarmed, t.stopped = 0, 0, 0, 0, 0, -1, false
 	t.low, t.handed = 0, 0
 	total := 0
 	for _, other := range t.crowd.threads {

@@ -49,15 +49,35 @@ func (t *loopThread) closed(ctx context.Context) error {
 		if t.active == 0 {
 			break
 		}
-		wait := longestWait
-		if len(t.pending) > 0 {
-			wait = min(wait, t.pending[0].at-now)
-		}
 		t.overdue(now)
 		t.handOver(t.sheet.At(t.low, now), now)
-		if err := t.poll(wait); err != nil {
+		if err := t.alarm(now); err != nil {
 			return err
 		}
+		if err := t.poll(longestWait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alarm has the wait for readiness end when the next VU's time has come, not on the next millisecond.
+func (t *loopThread) alarm(now time.Duration) error {
+	if len(t.pending) == 0 || t.pending[0].at == t.alarmed {
+		return nil
+	}
+	if err := t.armTimer(); err != nil {
+		return err
+	}
+	t.alarmed = t.pending[0].at
+	return t.setTimer(t.alarmed - now)
+}
+
+// setTimer has the timer end the wait for readiness so much later.
+func (t *loopThread) setTimer(d time.Duration) error {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))}
+	if err := unix.TimerfdSettime(t.timer, 0, &spec, nil); err != nil {
+		return fmt.Errorf("setting the timer: %w", err)
 	}
 	return nil
 }
@@ -171,7 +191,7 @@ func (t *loopThread) armTimer() error {
 	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return fmt.Errorf("a timer to pace arrivals by: %w", err)
+		return fmt.Errorf("a timer to pace calls by: %w", err)
 	}
 	t.timer = fd
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: -1}
@@ -195,9 +215,8 @@ func (t *loopThread) until(ctx context.Context, at time.Duration) (time.Duration
 			}
 			continue
 		}
-		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(min(left, longestWait) - spinBefore))}
-		if err := unix.TimerfdSettime(t.timer, 0, &spec, nil); err != nil {
-			return now, fmt.Errorf("setting the timer: %w", err)
+		if err := t.setTimer(min(left, longestWait) - spinBefore); err != nil {
+			return now, err
 		}
 		if err := t.poll(longestWait); err != nil {
 			return now, err

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"toll/lab/load"
 	"toll/lab/record"
 )
 
@@ -125,6 +127,8 @@ type session struct {
 	scratch   []byte // for header lines
 	body      []byte
 	last      time.Time // when the connection was made, or last used
+	wait      load.Wait // for the end of a step's pause
+	waited    func()    // frees it
 }
 
 // keptIdle is how long an idle connection is trusted: common servers close one after five seconds, and a session that waits
@@ -133,7 +137,10 @@ const keptIdle = 4 * time.Second
 
 func newSession(c *Conn, h *HTTP) *session {
 	c.in.keepsHead = true
-	s := &session{conn: c, last: time.Now(), values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}}
+	s := &session{conn: c, last: time.Now(), values: map[string]string{"vu": strconv.FormatInt(h.vus.Add(1), 10)}, wait: load.ByTimer, waited: func() {}}
+	if h.Pauses != nil && slices.ContainsFunc(h.Steps, func(step Step) bool { return step.Think > 0 }) {
+		s.wait, s.waited = h.Pauses()
+	}
 	for i := range h.Steps {
 		p := plannedStep{Step: &h.Steps[i], path: newTemplate(h.Steps[i].Path), body: newTemplate(h.Steps[i].Body)}
 		for _, line := range p.Header {
@@ -182,7 +189,7 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 			m.Part(name, took)
 		}
 		if step.Think > 0 {
-			pause(ctx, step.Think)
+			s.wait(ctx, begin, took+step.Think)
 			m.Paused(time.Since(begin) - took)
 		}
 	}
@@ -196,16 +203,6 @@ func (s *session) Call(ctx context.Context, m record.Mark) error {
 func unexpected(err error) bool {
 	kind := record.KindOf(err)
 	return err != nil && (kind == record.WrongContent || kind == record.BadReply || kind == record.ErrorField)
-}
-
-// pause waits, but not beyond ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 func (s *session) step(ctx context.Context, step *plannedStep) error {
@@ -282,4 +279,7 @@ func fieldOf(head []byte, name string) (string, bool) {
 }
 
 // Close closes the connection.
-func (s *session) Close() error { return s.conn.Close() }
+func (s *session) Close() error {
+	s.waited()
+	return s.conn.Close()
+}

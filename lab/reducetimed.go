@@ -71,9 +71,11 @@ func (r *run) timed(s *rowState, row *result.Row) {
 	}
 	stages := set.Shape(s.setting.Concurrency)
 	if row.Role == result.Null && !r.comparing() || s.brief {
+		r.ceiling(s, row, briefly(stages))
 		stages = nil
+	} else {
+		r.ceiling(s, row, stages)
 	}
-	r.ceiling(s, row, stages)
 	if set.Model == plan.Open {
 		r.schedule(s, row)
 	}
@@ -89,14 +91,13 @@ func (r *run) timed(s *rowState, row *result.Row) {
 }
 
 // ceiling says which rate no contender could exceed: that of the load's VUs if nothing but the pauses and delays that the load
-// itself asks for took any time.
+// itself asks for took any time. A VU's last call counts whole in both, which in a short turn is most of a percent.
 func (r *run) ceiling(s *rowState, row *result.Row, stages []plan.Stage) {
 	fixed := time.Duration(r.o.Settings.Think) + s.entry.Delay
 	if fixed <= 0 || len(stages) == 0 || r.o.Settings.Model != plan.Closed {
 		return
 	}
-	vus := plan.Expected(stages) / plan.Total(stages).Seconds()
-	row.Ceiling = result.Ptr(result.Round3(vus / fixed.Seconds()))
+	row.Ceiling = result.Ptr(result.Round3(float64(plan.Begun(stages, fixed)) / plan.Total(stages).Seconds()))
 }
 
 // schedule says how the generator kept its schedule.

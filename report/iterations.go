@@ -69,7 +69,7 @@ func iterationsOf(b *bytes.Buffer, g *result.Group) {
 	}
 	aligned(b, lines, 1)
 	for _, r := range g.Rows {
-		if r.Ceiling != nil {
+		if r.Ceiling != nil && r.Role != result.Null && r.Role != result.Floor {
 			fmt.Fprintf(b, "  ceiling: %s iterations a second, if nothing took time but the pauses and the delays that the load itself asks for\n", figure(r.Ceiling))
 			break
 		}

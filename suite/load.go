@@ -17,6 +17,7 @@ import (
 	"toll/contender"
 	"toll/contender/owner"
 	"toll/driver"
+	"toll/lab/load"
 	"toll/lab/plan"
 	"toll/lab/result"
 )
@@ -231,7 +232,7 @@ func (l *loader) target(addr, host, path string, config *tls.Config, wire *drive
 	h := &driver.HTTP{
 		Addr: addr, Host: host, Client: l.clientFor(addr), Fresh: l.cfg.Fresh, Threads: l.cfg.Threads, TLS: config, Wire: wire,
 		RawRequest: driver.RawRequest{Method: l.cfg.Method, Path: path, Body: l.cfg.Body},
-		Expect:     l.cfg.Expect, Steps: l.cfg.Steps,
+		Expect:     l.cfg.Expect, Steps: l.cfg.Steps, Pauses: load.NewPause,
 	}
 	var b strings.Builder
 	for _, line := range l.cfg.Header {

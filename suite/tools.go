@@ -190,7 +190,7 @@ func toolsTarget(steps []driver.Step) func(contender.Ready, *driver.Wire) load.T
 				}
 			}
 		}
-		return &driver.HTTP{Addr: r.Addr, Client: driver.ClientRaw, Steps: all, Wire: wire}
+		return &driver.HTTP{Addr: r.Addr, Client: driver.ClientRaw, Steps: all, Pauses: load.NewPause, Wire: wire}
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *crowd) closed(ctx context.Context, l Load) (Outcome, error) {
 		v.persists = !l.GiveUp
 		defer v.stop()
 		vus = append(vus, v)
-		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think, wait: waitByTimer, slice: sheet.At(0, spans[0].From)}
+		w := walk{vu: v, sheet: sheet, calls: calls, think: l.Think, wait: ByTimer, slice: sheet.At(0, spans[0].From)}
 		if l.Think > 0 && l.Pauses != nil {
 			var done func()
 			w.wait, done = l.Pauses()
@@ -119,7 +119,7 @@ type walk struct {
 func (w *walk) run(ctx context.Context, spans []plan.Span) {
 	for _, span := range spans {
 		w.leave(span.From)
-		waitByTimer(ctx, w.base, span.From)
+		ByTimer(ctx, w.base, span.From)
 		w.now = time.Since(w.base)
 		w.mark = w.now
 		for w.now < span.To && ctx.Err() == nil && w.calls != 0 {

@@ -44,7 +44,7 @@ func (l Load) WithDefaults() Load {
 		l.InFlight = max(1000, int(2*plan.Peak(l.Stages)))
 	}
 	if l.Wait == nil {
-		l.Wait = waitByTimer
+		l.Wait = ByTimer
 	}
 	return l
 }
@@ -247,8 +247,8 @@ func (s *Sheet) Slices() []Slice {
 	return s.slices
 }
 
-// waitByTimer is Wait with the runtime's timer.
-func waitByTimer(ctx context.Context, begin time.Time, at time.Duration) {
+// ByTimer is a [Wait] by the runtime's timer, which may be a millisecond late (golang/go#44343).
+func ByTimer(ctx context.Context, begin time.Time, at time.Duration) {
 	d := at - time.Since(begin)
 	if d <= 0 {
 		return

@@ -35,7 +35,7 @@ func (p *Pacer) Close() error { return p.timer.Close() }
 func NewPause() (wait Wait, done func()) {
 	p, err := NewPacer()
 	if err != nil {
-		return waitByTimer, func() {}
+		return ByTimer, func() {}
 	}
 	return func(ctx context.Context, begin time.Time, at time.Duration) {
 		for ctx.Err() == nil {
@@ -44,7 +44,7 @@ func NewPause() (wait Wait, done func()) {
 				return
 			}
 			if p.sleep(min(d, time.Second)) != nil {
-				waitByTimer(ctx, begin, at)
+				ByTimer(ctx, begin, at)
 			}
 		}
 	}, func() { p.Close() }
@@ -58,7 +58,7 @@ func (p *Pacer) Wait(ctx context.Context, begin time.Time, at time.Duration) {
 			break
 		}
 		if p.sleep(min(d, time.Second)) != nil {
-			waitByTimer(ctx, begin, at)
+			ByTimer(ctx, begin, at)
 		}
 	}
 	for time.Since(begin) < at && ctx.Err() == nil {

@@ -22,11 +22,11 @@ func NewPacer() (*Pacer, error) { return new(Pacer), nil }
 func (*Pacer) Close() error { return nil }
 
 // NewPause makes what one VU waits by when it thinks, for Load.Pauses.
-func NewPause() (wait Wait, done func()) { return waitByTimer, func() {} }
+func NewPause() (wait Wait, done func()) { return ByTimer, func() {} }
 
 // Wait is a [Wait].
 func (*Pacer) Wait(ctx context.Context, begin time.Time, at time.Duration) {
-	waitByTimer(ctx, begin, at-spin)
+	ByTimer(ctx, begin, at-spin)
 	for time.Since(begin) < at && ctx.Err() == nil {
 		runtime.Gosched()
 	}

@@ -98,6 +98,18 @@ func Active(stages []Stage, vu int) []Span {
 	return out
 }
 
+// Begun returns how many calls the VUs begin while they are active when each takes so long with the pause behind it: the last of a
+// VU is whole, though it ends behind its time.
+func Begun(stages []Stage, each time.Duration) int64 {
+	var n int64
+	for vu := range int(math.Ceil(Peak(stages))) {
+		for _, s := range Active(stages, vu) {
+			n += int64((s.To - s.From + each - 1) / each)
+		}
+	}
+	return n
+}
+
 // Arrivals gives the intended times of an open model's arrivals, in order. It is a pure function of its stages and its
 // random source and reads no clock.
 type Arrivals struct {
