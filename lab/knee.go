@@ -250,7 +250,10 @@ func (r *run) stretch(ctx context.Context, s Setting, l *lane, rate float64, bou
 	window = min(window, max(longestStretch, stretchBounds*bound.Limit))
 	lead := window / leadShare
 	ld := r.load(s, rnd)
-	ld.Stages = []plan.Stage{{Target: rate}, {Duration: plan.Duration(lead), Target: rate}, {Duration: plan.Duration(window), Target: rate}}
+	ld.Stages = []plan.Stage{{Target: rate}, {Duration: plan.Duration(lead), Target: rate}}
+	for range result.Spells {
+		ld.Stages = append(ld.Stages, plan.Stage{Duration: plan.Duration(window / result.Spells), Target: rate})
+	}
 	if ld.InFlight = r.o.Settings.InFlight; ld.InFlight == 0 {
 		ld.InFlight = max(leastInFlight, int(rate*max(inFlightBounds*bound.Limit, window/inFlightShare).Seconds()))
 	}
@@ -287,14 +290,20 @@ func (r *run) generatorCores(out load.Outcome) int {
 	return procs
 }
 
-// judge decides how a stretch came out. One that missed is the contender's unless calls that the client sent late can explain
-// it: a generator that falls behind sends bursts, whose wait is its own doing. The client's CPU time decides nothing here, since its
-// pacer spins before each arrival; how fast it can be is what the null target's knee says.
+// judge decides how a stretch came out: as most of its spells did. A freeze of the machine spoils the spell that it falls into and
+// perhaps the next; at a rate above what the contender can do, what waits grows from spell to spell. The client's CPU time decides
+// nothing here, since its pacer spins before each arrival; how fast it can be is what the null target's knee says.
 func (x *stretched) judge(rate float64, bound plan.Bound, window time.Duration, cores int) {
 	all := x.outcome.Shard()
 	x.window = load.Slice{Shard: new(record.Shard)}
 	for _, sl := range x.outcome.Slices {
 		if sl.Stage > 1 {
+			switch spell(sl.Shard, bound) {
+			case result.Holds:
+				x.Held++
+			case result.Misses:
+				x.Over++
+			}
 			x.window.Shard.Merge(sl.Shard)
 		}
 	}
@@ -318,16 +327,30 @@ func (x *stretched) judge(rate float64, bound plan.Bound, window time.Duration, 
 	if x.OK >= needed(bound) {
 		x.Bounded, x.Service = at(&w.Latency, bound.Quantile), at(&w.Service, bound.Quantile)
 	}
-	late := w.Late.CountAbove(int64(lateCall * float64(bound.Limit)))
-	over := w.Service.CountAbove(int64(bound.Limit)) + x.Dropped + x.Failed
 	switch {
-	case x.Failed == 0 && x.Dropped == 0 && x.Bounded != nil && bound.HoldsMicros(*x.Bounded):
+	case x.Holds():
 		x.Outcome = result.Holds
-	case late > 0 && over <= dragged*late && over < x.OK/2:
+	case x.Failed == 0 && !x.Telling():
 		x.Outcome = result.Clients
 	default:
 		x.Outcome = result.Misses
 	}
+}
+
+// spell decides how a part of a stretch came out. One over the bound is the contender's unless calls that the client sent late can
+// explain it: a generator that falls behind sends bursts, whose wait is its own doing.
+func spell(s *record.Shard, bound plan.Bound) string {
+	calls := s.Latency.Count() + s.Failed() + s.Dropped
+	over := s.Latency.CountAbove(int64(bound.Limit)) + s.Failed() + s.Dropped
+	if calls > 0 && float64(over) <= (1-bound.Quantile)*float64(calls) {
+		return result.Holds
+	}
+	late := s.Late.CountAbove(int64(lateCall * float64(bound.Limit)))
+	slow := s.Service.CountAbove(int64(bound.Limit)) + s.Dropped + s.Failed()
+	if late > 0 && slow <= dragged*late && slow < s.Latency.Count()/2 {
+		return result.Clients
+	}
+	return result.Misses
 }
 
 // held returns the last stretch at the highest rate that held at the end.

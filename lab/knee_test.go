@@ -136,7 +136,7 @@ func TestTheKneeOfAKnownQueueIsFound(t *testing.T) {
 		p.Arrivals, p.Duration = plan.Poisson, plan.Duration(10*time.Second)
 		d := kneeOf(t, p, queues{"site": {service: every(time.Millisecond)}}, nil)
 		k := d.Rows[0].Knee
-		if k.Rate == nil || k.Lo == nil || math.Abs(*k.Rate/lo-1) > .03 {
+		if k.Rate == nil || k.Lo == nil || math.Abs(*k.Rate/lo-1) > .05 { // spells of two seconds: most of them have fewer bursts than their share
 			t.Fatalf("found %s, the truth is %.1f/s", k.Text(), lo)
 		}
 		if *k.Lo > lo*1.02 || *k.Hi < lo/1.02 || *k.Hi / *k.Lo > 1.15 {
@@ -238,6 +238,38 @@ func TestHiccupsDoNotDecide(t *testing.T) {
 			t.Errorf("found %s, the truth is 2500/s", k.Text())
 		}
 		t.Logf("%s, %+v", k.Text(), k.Sides())
+	})
+}
+
+// On a machine that stands still every second or so, for several times the bound, the knee is found twice alike.
+func TestAKneeIsFoundTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var found [2]float64
+		for i := range found {
+			rnd := rand.New(rand.NewPCG(uint64(i), 5))
+			between := func(lo, hi float64) time.Duration {
+				return time.Duration((lo + (hi-lo)*rnd.Float64()) * float64(time.Second))
+			}
+			next := time.Duration(0)
+			p := kneePlan("p99<5ms", "site")
+			p.Blocks, p.Rate = 6, 1500
+			d := kneeOf(t, p, queues{"site": {service: func(since time.Duration) time.Duration {
+				if since > next {
+					next = since + between(.4, 2)
+					return between(.008, .02)
+				}
+				return 400 * time.Microsecond
+			}}}, nil)
+			k := d.Rows[0].Knee
+			if k.Rate == nil || k.Lo == nil {
+				t.Fatalf("found %s", k.Text())
+			}
+			t.Logf("%s, %+v", k.Text(), k.Sides())
+			found[i] = *k.Rate
+		}
+		if r := found[1] / found[0]; r < .95 || r > 1.05 || math.Abs(found[0]/2500-1) > .1 {
+			t.Errorf("found %.0f, the truth is a little below 2500/s", found)
+		}
 	})
 }
 

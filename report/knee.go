@@ -131,7 +131,7 @@ func kneeLines(g *result.Group) []string {
 	}
 	var b bytes.Buffer
 	aligned(&b, cells, 2)
-	out := []string{"the knee: the highest rate with " + bound + " from when each call was due, nothing failed and nothing dropped"}
+	out := []string{"the knee: the highest rate with " + bound + " from when each call was due in most of a stretch's spells, and nothing failed"}
 	out = append(out, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
 	for _, r := range ordered(g) {
 		if r.Knee == nil {

@@ -58,9 +58,25 @@ type KneeStretch struct {
 	P50      *float64 `json:"p50_us"`
 	Bounded  *float64 `json:"bounded_us"`      // the quantile that the bound is on, from the intended start
 	Service  *float64 `json:"service_us"`      // the same from the send
+	Held     int      `json:"spells_held"`     // parts of its time in which the bound held
+	Over     int      `json:"spells_over"`     // parts in which it did not; the others say nothing, because the client was late
 	Late     *float64 `json:"lateness_p99_us"` // of the sends
 	ClientOf float64  `json:"client_share"`    // of the generator's cores
 	ElapsedS float64  `json:"elapsed_s"`       // timed
+}
+
+// Spells is into how many parts a stretch's time is divided. Telling spells are most of them.
+const (
+	Spells  = 5
+	telling = 3
+)
+
+// Telling reports whether enough of its spells say something.
+func (x *KneeStretch) Telling() bool { return x.Held+x.Over >= telling }
+
+// Holds reports whether the bound held: in most of the spells that say something, with nothing failed.
+func (x *KneeStretch) Holds() bool {
+	return x.Failed == 0 && x.Bounded != nil && x.Telling() && x.Held > x.Over
 }
 
 // Value returns the search's knee: between its two sides on a logarithmic scale. False without both.
@@ -187,14 +203,12 @@ func (r *Row) least(b Block) *float64 {
 // Inconsistent returns the first thing in the knee's searches that its bound or its own outcomes contradict; empty when they
 // agree.
 func (k *Knee) Inconsistent() string {
-	bound, err := plan.ParseBound(k.Bound)
-	if err != nil {
+	if _, err := plan.ParseBound(k.Bound); err != nil {
 		return err.Error()
 	}
 	for i, s := range k.Searches {
 		for _, x := range s.Stretches {
-			holds := x.Failed == 0 && x.Dropped == 0 && x.Bounded != nil && bound.HoldsMicros(*x.Bounded)
-			if holds != (x.Outcome == Holds) {
+			if holds := x.Holds(); holds != (x.Outcome == Holds) {
 				return fmt.Sprintf("search %d: at %.0f/s the figures say that the bound holds: %v, the outcome is %q", i+1, x.Rate, holds, x.Outcome)
 			}
 		}
