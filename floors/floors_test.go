@@ -25,7 +25,7 @@ type floor struct {
 // table is docs/floors.md in code. The first entry that matches a package decides. Changing it is a decision record.
 var table = []floor{
 	{"cmd/toll", []string{"cli"}},
-	{"cli", []string{"suite", "report", "audit", "ingest", "web", "contender", "contender/...", "fleet", "fleet/...", "system", "system/receipt", "wire/engine", "wire/jcs", "published", "lab", "lab/..."}},
+	{"cli", []string{"suite", "certs", "report", "audit", "ingest", "web", "contender", "contender/...", "fleet", "fleet/...", "system", "system/receipt", "wire/engine", "wire/jcs", "published", "lab", "lab/..."}},
 	{"web", []string{"report", "lab/result"}},
 	{"suite", []string{"driver", "contender", "contender/...", "ingest", "certs", "published", "system", "system/...", "wire/envelope", "wire/frame", "lab", "lab/..."}},
 	{"report", []string{"lab/result", "lab/plan", "published"}},
