@@ -515,6 +515,17 @@ func (b *groupBench) ingestCommit() (groupCall, error) {
 		return nil, err
 	}
 	commits, authenticators, got := make([][]byte, b.calls), make([][]byte, b.calls), make([][]byte, b.calls)
+	// The committer's key was met before, as the floor has it and as it is in every epoch but the first.
+	opening, err := founder.Commit(mls.CommitOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := follows(joiner, opening.Message); err != nil {
+		return nil, err
+	}
+	if err := founder.Accept(opening); err != nil {
+		return nil, err
+	}
 	for i := range commits {
 		st, err := founder.Commit(mls.CommitOptions{})
 		if err != nil {
