@@ -19,10 +19,14 @@ type gatewayFlags struct {
 	Routes   string `help:"gateway: serve the agents of a topology file by the routes in this one (YAML)." placeholder:"FILE" type:"existingfile"`
 	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
 	Remote   bool   `help:"gateway: have the agents in another process, behind a NATS server in a third; both are started with it."`
+	Threads  int    `help:"gateway: how many threads Go has at work at a time, in place of as many as it finds processors for." default:"0" placeholder:"N"`
 	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
 	ClientCA string `name:"client-ca" help:"gateway, bus-worker: the authorities that sign clients' certificates (PEM)." placeholder:"FILE" type:"existingfile"`
 	Allow    string `help:"gateway: file of the subjects and alternative names that may make requests, one a line." placeholder:"FILE" type:"existingfile"`
 }
+
+// mostThreads bounds --threads.
+const mostThreads = 1024
 
 // config checks the flags against the system and adds them to its configuration.
 func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
@@ -37,6 +41,10 @@ func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
 		}
 	}
 	switch {
+	case f.Threads != 0 && c.System != "gateway":
+		return usage("--threads: only gateway has it")
+	case f.Threads < 0 || f.Threads > mostThreads:
+		return usage("--threads: %d; expected 1 to %d", f.Threads, mostThreads)
 	case f.Routes == "":
 	case c.System != "gateway":
 		return usage("--routes: only gateway has it")
@@ -45,7 +53,7 @@ func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
 	case f.Front == "bare":
 		return usage("--routes: --front bare has no agents")
 	}
-	cfg.Front, cfg.Routes = f.Front, f.Routes
+	cfg.Front, cfg.Routes, cfg.Threads = f.Front, f.Routes, f.Threads
 	if c.System == "gateway" && c.Cert != "" {
 		cfg.Gateway = &system.GatewayTLS{Cert: c.Cert, Key: c.Key, Clients: f.Clients, CA: f.ClientCA, Allow: f.Allow}
 	}

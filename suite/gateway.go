@@ -181,6 +181,9 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		return out, err
 	}
 	out.contender.CommandSHA256 = digest
+	if f.role == "" && strings.HasPrefix(s.Case, workCase) {
+		args = append(args, "--threads", workThreads)
+	}
 	var client *tls.Config
 	switch {
 	case f.role == result.Null:
@@ -212,6 +215,9 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 
 // workCase begins the name of a case whose handler spends so much CPU time.
 const workCase = "work/"
+
+// workThreads lets what stands before a handler that computes read meanwhile, also on one processor.
+const workThreads = "2"
 
 // freshCase is the empty call over a connection of its own each time: connecting and the handshake are parts of it.
 const freshCase = "empty/fresh"

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -128,6 +130,9 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	if cfg.Gateway != nil {
 		scheme = "https"
 	}
+	if cfg.Threads > 0 {
+		runtime.GOMAXPROCS(cfg.Threads)
+	}
 	if cfg.Routes != "" {
 		s, err := buildRouted(ctx, cfg)
 		return s, scheme, err
@@ -166,6 +171,18 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 	}
 	s.tally = t
 	return s, scheme, nil
+}
+
+// leastThreads is how many threads a gateway with a valve has at work, also on one processor: Go does not interrupt an agent that
+// computes to read what comes, so that it would wait in the sockets, where no valve sees it (decision 0028).
+const leastThreads = 2
+
+// readWhileWorking has Go use so many, unless somebody said how many.
+func readWhileWorking(cfg Config, routes []gateway.Route) {
+	valved := slices.ContainsFunc(routes, func(r gateway.Route) bool { return r.Within > 0 })
+	if valved && cfg.Threads == 0 && os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < leastThreads {
+		runtime.GOMAXPROCS(leastThreads)
+	}
 }
 
 func routeOf(name string, h handler) gateway.Route {

@@ -26,6 +26,7 @@ func buildRouted(ctx context.Context, cfg Config) (*routed, error) {
 	if err != nil {
 		return nil, err
 	}
+	readWhileWorking(cfg, c.Routes)
 	a, err := buildAgents(ctx, cfg.Agents)
 	if err != nil {
 		return nil, err

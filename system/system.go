@@ -39,6 +39,7 @@ type Config struct {
 	Routes string // of gateway: file of the routes to the agents of Agents.Topology, in place of the benchmark's
 	Tools  Tools  // of a published benchmark, that ops over MCP and gateway serve in place of their own
 
+	Threads int         // of gateway: how many Go has at work at a time; 0 for as many as it finds, and at least 2 where a route has Within
 	Front   string      // of gateway: one of Fronts, loop when empty
 	Gateway *GatewayTLS // of gateway: its certificates and who may make requests; nil serves in the clear
 }
