@@ -72,6 +72,7 @@ func (runCmd) Help() string {
   toll run transport --with peers/javascript/node-http
   toll run transport --profile mcp --with all
   toll run gateway --knee 'p99<5ms' --only toll
+  toll run spawn --knee 'p99<5ms' --only toll-goroutine
   toll run tmdevlab-v1-as-run --quick --with fastmcp,ts-sdk
   toll run my-plan.yaml --strict
   toll run load.yaml --workers 3 --listen 0.0.0.0:4222
@@ -165,7 +166,7 @@ func (c *runCmd) jobs() ([]job, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.narrow(&j.plan); err != nil {
+		if err := c.narrow(&j.plan, j.bench.Baselines(j.plan)); err != nil {
 			return nil, err
 		}
 		out = append(out, j)
@@ -208,8 +209,8 @@ func (c *runCmd) job(what string) (j job, err error) {
 	return j, err
 }
 
-// narrow leaves only the contenders of --only, and the baseline, floor and null that the others are read against.
-func (c *runCmd) narrow(p *plan.Plan) error {
+// narrow leaves only the contenders of --only, and the baselines, floor and null that the others are read against.
+func (c *runCmd) narrow(p *plan.Plan, baselines []string) error {
 	if len(c.Only) == 0 {
 		return nil
 	}
@@ -217,7 +218,10 @@ func (c *runCmd) narrow(p *plan.Plan) error {
 	for _, n := range p.Contenders {
 		known[n] = true
 	}
-	keep := map[string]bool{p.Baseline: true, result.Floor: true, result.Null: true}
+	keep := map[string]bool{result.Floor: true, result.Null: true}
+	for _, n := range baselines {
+		keep[n] = true
+	}
 	for _, n := range c.Only {
 		if !known[n] {
 			return fmt.Errorf("--only %s: the plan's contenders are %s", n, strings.Join(p.Contenders, ", "))

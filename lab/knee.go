@@ -109,7 +109,7 @@ func (r *run) knee(ctx context.Context, s Setting, lanes []*lane, rnd *rand.Rand
 func (r *run) kneeRow(s Setting, l *lane) {
 	key := rowKey(s, l.entry)
 	if r.rows[key] == nil {
-		r.rows[key] = &rowState{setting: s, entry: l.entry, serverOK: true, knee: &result.Knee{Bound: r.o.Settings.Knee, Searches: []result.KneeSearch{}}}
+		r.rows[key] = &rowState{setting: s, entry: l.entry, serverOK: true, procs: runtime.GOMAXPROCS(0), behind: make([]Usage, len(l.entry.Backends)), knee: &result.Knee{Bound: r.o.Settings.Knee, Searches: []result.KneeSearch{}}}
 	}
 	l.row = r.rows[key]
 	l.row.warm = append(l.row.warm, l.warm...)

@@ -10,6 +10,7 @@ import (
 	"toll/driver"
 	"toll/lab"
 	"toll/lab/load"
+	"toll/lab/plan"
 	"toll/lab/result"
 )
 
@@ -53,6 +54,19 @@ func spawners(phase string) (all map[string]spawner, baseline string) {
 		"null":           {sdk: "toll's raw client, one canned reply", serve: []string{"null"}, path: "/v1/noop", role: result.Null},
 		"floor":          {sdk: "raw socket, echo", serve: []string{"echo"}, path: "echo", role: result.Floor},
 	}, "no-op"
+}
+
+// Baselines returns the names of the contenders that others of a plan are read against: the plan's own, and where each phase has
+// one, those.
+func (b Benchmark) Baselines(p plan.Plan) []string {
+	out := []string{p.Baseline}
+	if b.Name == "spawn" {
+		for _, phase := range p.Phases {
+			_, baseline := spawners(phase)
+			out = append(out, baseline)
+		}
+	}
+	return out
 }
 
 // Open starts the contenders of the setting's phase.
