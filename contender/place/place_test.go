@@ -1,6 +1,7 @@
 package place_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,15 @@ func TestOneCallerSharesAProcessorAndMoreDivideThem(t *testing.T) {
 	} {
 		if d := cmp.Diff(c.want, place.Held(c.usable, c.callers)); d != "" {
 			t.Errorf("%v, %d callers: %s", c.usable, c.callers, d)
+		}
+	}
+}
+
+func TestBothSidesTogether(t *testing.T) {
+	t.Parallel()
+	for callers, want := range map[int]place.Set{1: {3}, 8: {1, 2, 3}} {
+		if got := place.Held(place.Set{1, 2, 3}, callers).Both(); !slices.Equal(got, want) {
+			t.Errorf("%d callers: %v; want %v", callers, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -32,7 +33,14 @@ func DialDirect(ctx context.Context, addr string, secure *tls.Config, cfg Config
 	if err != nil {
 		return nil, err
 	}
-	return newDirect(ctx, nc, cfg)
+	d, err := newDirect(ctx, nc, cfg)
+	switch {
+	case err == nil:
+		return d, nil
+	case secure == nil && strings.HasSuffix(err.Error(), io.EOF.Error()):
+		return nil, fmt.Errorf("connecting to %s: %w: it hung up on what is not encrypted; perhaps it listens over TLS", addr, err)
+	}
+	return nil, fmt.Errorf("connecting to %s: %w", addr, err)
 }
 
 func newDirect(ctx context.Context, nc net.Conn, cfg Config) (*Direct, error) {
