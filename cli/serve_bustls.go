@@ -14,7 +14,10 @@ import (
 // of toll load. Without any of them it is nil.
 func (c *serveCmd) busTLS() (*tls.Config, error) {
 	flag := c.busTLSFlag()
-	if flag == "" {
+	switch {
+	case flag == "" && c.System == "bus" && strings.HasPrefix(c.Bus.At, "tls://"):
+		return nil, usage("--at %s: needs --cacert: who signs the worker's certificate", c.Bus.At)
+	case flag == "":
 		return nil, nil
 	}
 	direct := c.Bus.Carrier == system.Direct || c.Bus.Carrier == system.DirectMailbox
