@@ -57,7 +57,7 @@ func (o *outpost) answer(ctx context.Context, names []string) (err error) {
 	}
 	for _, name := range names {
 		if _, err := o.node.Register(ctx, name, nil); err != nil {
-			return fmt.Errorf("the name %s: %w", name, err)
+			return err
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func startGatewayAgents(ctx context.Context, cfg Config) (*Running, error) {
 		names = append(names, name)
 	}
 	if err := o.answer(ctx, names); err != nil {
-		return nil, errors.Join(err, o.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("gateway-agents: %w", err), o.Close(ctx))
 	}
 	return running(cfg.At, newService(o.Close)), nil
 }
