@@ -156,3 +156,22 @@ func TestPoissonArrivals(t *testing.T) {
 		t.Errorf("gaps have a coefficient of variation of %.3f, want 1", cv)
 	}
 }
+
+// A VU's last call is whole, though it ends behind its time.
+func TestCallsThatAreBegun(t *testing.T) {
+	t.Parallel()
+	hold := func(d time.Duration) []plan.Stage { return plan.Hold(10, d) }
+	for _, x := range []struct {
+		stages []plan.Stage
+		want   int64
+	}{
+		{hold(110 * time.Millisecond), 10},
+		{hold(111 * time.Millisecond), 20},
+		{[]plan.Stage{{Duration: plan.Duration(10 * time.Second), Target: 10}, {Duration: plan.Duration(300 * time.Second), Target: 10}, {Duration: plan.Duration(10 * time.Second)}}, 28186},
+		{nil, 0},
+	} {
+		if n := plan.Begun(x.stages, 110*time.Millisecond); n != x.want {
+			t.Errorf("%v: %d calls, want %d", x.stages, n, x.want)
+		}
+	}
+}
