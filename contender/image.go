@@ -44,7 +44,7 @@ func newContainer(ctx context.Context, s Spec, mark string) (*container, error) 
 	}
 	c.image, c.version, _ = strings.Cut(said, " ")
 	c.run = []string{"run", "--rm", "-i", "--network", "host", "--name", c.name, "--env", mark}
-	c.run = append(append(c.run, ulimitFlags()...), limitFlags(s.Limits)...)
+	c.run = append(c.run, limitFlags(s.Limits)...)
 	if len(s.Processors) > 0 {
 		c.run = append(c.run, "--cpuset-cpus="+strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(s.Processors)), " ", ","), "[]"))
 	}

@@ -26,7 +26,7 @@ func boxed(t *testing.T) (image, runtime string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	write(t, dir, "Dockerfile", "FROM scratch\nCOPY boxed /boxed\nLABEL org.opencontainers.image.version=\"4.2\"\nENTRYPOINT [\"/boxed\"]\n")
-	// The trial runs below have no limits of ours, and rights to raise one are not everywhere.
+	// Rights to raise a limit and cgroups v2 are not everywhere; these settings ask for neither.
 	conf := write(t, dir, "containers.conf", "[engine]\nruntime = \"runc\"\n[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n")
 	image = "localhost/toll-boxed:" + strings.ToLower(filepath.Base(filepath.Dir(dir)))
 	var tried []string
