@@ -27,7 +27,7 @@ var table = []floor{
 	{"cmd/toll", []string{"cli"}},
 	{"cli", []string{"suite", "certs", "report", "audit", "ingest", "web", "contender", "contender/...", "fleet", "fleet/...", "system", "system/receipt", "wire/engine", "wire/jcs", "published", "lab", "lab/..."}},
 	{"web", []string{"report", "lab/result"}},
-	{"suite", []string{"driver", "contender", "contender/...", "ingest", "certs", "published", "system", "system/...", "wire/envelope", "wire/frame", "lab", "lab/..."}},
+	{"suite", []string{"driver", "contender", "contender/...", "ingest", "certs", "published", "system", "system/...", "wire/envelope", "wire/engine", "wire/frame", "lab", "lab/..."}},
 	{"report", []string{"lab/result", "lab/plan", "published"}},
 	{"audit", []string{"ingest", "published", "lab/check", "lab/result"}},
 	{"driver", []string{"lab/load", "lab/plan", "lab/record", "wire/..."}},
