@@ -1,6 +1,9 @@
 package suite
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestSpawnCases(t *testing.T) {
 	t.Parallel()
@@ -47,6 +50,25 @@ func TestSpawnPhasesHaveTheirBaselines(t *testing.T) {
 			if _, _, err := spawnCase(c); err != nil {
 				t.Errorf("plan %q: %v", profile, err)
 			}
+		}
+	}
+}
+
+// What --only leaves of a plan must keep what the others are read against, in each phase.
+func TestEachPhaseOfSpawnHasItsBaseline(t *testing.T) {
+	t.Parallel()
+	b, err := Lookup("spawn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Plan("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.Baselines(p)
+	for _, want := range []string{"floor", "no-op"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("the baselines are %v; want %s among them", got, want)
 		}
 	}
 }
