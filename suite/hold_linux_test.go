@@ -61,3 +61,26 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 		t.Errorf("without a plan that wants it, this process is held to %v", got)
 	}
 }
+
+func TestAnEngineThatCallsIsTheClientOfWhatItStarts(t *testing.T) {
+	t.Parallel()
+	h := &house{held: holding{Placement: place.Placement{Client: place.Set{0}, Contenders: place.Set{1}}}}
+	for name, x := range map[string]struct {
+		seat        seat
+		own, behind place.Set
+	}{
+		"called by the lab":    {seat{}, place.Set{1}, nil},
+		"calls its own worker": {seat{calling: true}, place.Set{0}, place.Set{1}},
+		"calls far away":       {seat{calling: true, away: true}, place.Set{0, 1}, nil},
+		"both in one process":  {seat{whole: true}, place.Set{0, 1}, nil},
+	} {
+		own, behind := h.places(x.seat)
+		if !slices.Equal(own, x.own) || !slices.Equal(behind, x.behind) {
+			t.Errorf("%s: %v and %v; want %v and %v", name, own, behind, x.own, x.behind)
+		}
+	}
+	free := &house{}
+	if own, behind := free.places(seat{calling: true}); len(own)+len(behind) != 0 {
+		t.Errorf("not held: %v and %v", own, behind)
+	}
+}
