@@ -9,7 +9,7 @@ import (
 
 	"toll/certs"
 	"toll/system"
-	"toll/wire/engine"
+	"toll/system/bus"
 )
 
 // papers are an authority and what it has signed for a worker and for who connects.
@@ -61,20 +61,19 @@ func TestABusWorkerOverMutualTLS(t *testing.T) {
 		want     string // of the error; AT is the address
 	}{
 		{"both known", at, &tls.Config{RootCAs: ours.pool, Certificates: ours.client}, ""},
-		{"wrong authority", at, &tls.Config{RootCAs: theirs.pool, Certificates: ours.client}, "direct-mailbox: caller 1: connecting to tcp://AT: tls: failed to verify certificate: x509: certificate signed by unknown authority (possibly because of \"x509: ECDSA verification failure\" while trying to verify candidate authority certificate \"toll throw-away CA\")"},
-		{"no certificate", at, &tls.Config{RootCAs: ours.pool}, "direct-mailbox: caller 1: connecting to tcp://AT: probing: unreachable: reading: remote error: tls: certificate required"},
-		{"a certificate of another authority", at, &tls.Config{RootCAs: ours.pool, Certificates: theirs.client}, "direct-mailbox: caller 1: connecting to tcp://AT: probing: unreachable: reading: remote error: tls: unknown certificate authority"},
-		{"wrong name", misnamed, &tls.Config{RootCAs: elsewhere.pool, Certificates: ours.client}, "direct-mailbox: caller 1: connecting to tcp://AT: tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
-		{"no authority", at, nil, "direct-mailbox: caller 1: connecting to tls://AT: who signs its certificate is not known; name a file of authorities"},
-		{"in the clear", strings.Replace(at, "tls://", "tcp://", 1), nil, "direct-mailbox: caller 1: connecting to tcp://AT: probing: unreachable: reading: EOF: it hung up on what is not encrypted; perhaps it listens over TLS"},
+		{"wrong authority", at, &tls.Config{RootCAs: theirs.pool, Certificates: ours.client}, "connecting to tcp://AT: tls: failed to verify certificate: x509: certificate signed by unknown authority (possibly because of \"x509: ECDSA verification failure\" while trying to verify candidate authority certificate \"toll throw-away CA\")"},
+		{"no certificate", at, &tls.Config{RootCAs: ours.pool}, "connecting to tcp://AT: probing: unreachable: reading: remote error: tls: certificate required"},
+		{"a certificate of another authority", at, &tls.Config{RootCAs: ours.pool, Certificates: theirs.client}, "connecting to tcp://AT: probing: unreachable: reading: remote error: tls: unknown certificate authority"},
+		{"wrong name", misnamed, &tls.Config{RootCAs: elsewhere.pool, Certificates: ours.client}, "connecting to tcp://AT: tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"},
+		{"no authority", at, nil, "connecting to tls://AT: who signs its certificate is not known; name a file of authorities"},
+		{"in the clear", strings.Replace(at, "tls://", "tcp://", 1), nil, "connecting to tcp://AT: probing: unreachable: reading: EOF: it hung up on what is not encrypted; perhaps it listens over TLS"},
 	} {
 		c := system.NewBusClient(system.DirectMailbox, x.at, "", false)
 		c.Secure(x.secure)
-		w, err := c.Bench(within(t, 60*time.Second), engine.Question{Case: "rtt/128B", Calls: 1, Callers: 2})
+		l, err := c.Link(within(t, 60*time.Second))
 		got := ""
 		if err == nil {
-			err = w.Call(t.Context(), 1, 0, nil)
-			w.Close()
+			err = ask(within(t, 60*time.Second), l, bus.NewCall("target", "test", "ping"), 1)
 		}
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), x.at[len("tls://"):], "AT")
