@@ -27,20 +27,6 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 		}
 	}
 	h.hold(8)
-	engine := func(*contender.Process) load.Target { return nil }
-	for want, what := range map[string]struct {
-		seat        seat
-		own, behind place.Set
-	}{
-		"a server has the contenders'":                            {seat{}, h.held.Contenders, nil},
-		"an engine that calls nobody has both":                    {seat{engine: engine}, usable, nil},
-		"an engine that calls what it started has the client's":   {seat{engine: engine, calling: true}, h.held.Client, h.held.Contenders},
-		"an engine whose callees are on another machine has both": {seat{engine: engine, calling: true, away: true}, usable, nil},
-	} {
-		if own, behind := h.places(what.seat); !slices.Equal(own, what.own) || !slices.Equal(behind, what.behind) {
-			t.Errorf("%s: held to %v, and what it starts to %v", want, own, behind)
-		}
-	}
 	h.plan.Settings.Model = plan.Open
 	if h.hold(1); !slices.Equal(h.held.Contenders, place.Held(usable, 2).Contenders) {
 		t.Errorf("an open load: contenders are held to %v; want them apart from the client, whose pacer spins", h.held.Contenders)
@@ -64,15 +50,16 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 
 func TestAnEngineThatCallsIsTheClientOfWhatItStarts(t *testing.T) {
 	t.Parallel()
+	engine := func(*contender.Process) load.Target { return nil }
 	h := &house{held: holding{Placement: place.Placement{Client: place.Set{0}, Contenders: place.Set{1}}}}
 	for name, x := range map[string]struct {
 		seat        seat
 		own, behind place.Set
 	}{
 		"called by the lab":    {seat{}, place.Set{1}, nil},
-		"calls its own worker": {seat{calling: true}, place.Set{0}, place.Set{1}},
-		"calls far away":       {seat{calling: true, away: true}, place.Set{0, 1}, nil},
-		"both in one process":  {seat{whole: true}, place.Set{0, 1}, nil},
+		"calls its own worker": {seat{engine: engine, calling: true}, place.Set{0}, place.Set{1}},
+		"calls far away":       {seat{engine: engine, calling: true, away: true}, place.Set{0, 1}, nil},
+		"both in one process":  {seat{engine: engine}, place.Set{0, 1}, nil},
 	} {
 		own, behind := h.places(x.seat)
 		if !slices.Equal(own, x.own) || !slices.Equal(behind, x.behind) {
@@ -80,7 +67,7 @@ func TestAnEngineThatCallsIsTheClientOfWhatItStarts(t *testing.T) {
 		}
 	}
 	free := &house{}
-	if own, behind := free.places(seat{calling: true}); len(own)+len(behind) != 0 {
+	if own, behind := free.places(seat{engine: engine, calling: true}); len(own)+len(behind) != 0 {
 		t.Errorf("not held: %v and %v", own, behind)
 	}
 }

@@ -202,11 +202,8 @@ func (h *house) startAlone(ctx context.Context, s seat) (*lab.Entry, error) {
 	if s.engine != nil {
 		e.Connections, e.CalleeClock, e.Target = cmp.Or(s.connections, "shared"), true, s.engine(p)
 		e.Calling, e.Away = s.calling, s.away
-		switch {
-		case s.calling:
-			e.ClientOn, e.ServerOn = spec.Processors, spec.Behind
-		case s.whole:
-			e.ClientOn, e.ServerOn = spec.Processors, spec.Processors
+		if e.ClientOn, e.ServerOn = spec.Processors, spec.Processors; s.calling {
+			e.ServerOn = spec.Behind
 		}
 		return e, nil
 	}
