@@ -313,7 +313,7 @@ func TestABuildIsMadeOncePerStateOfItsFolder(t *testing.T) {
 // Each folder is built by itself, so what several need stands in each; it must not drift apart.
 func TestWhatPeersShareIsTheSame(t *testing.T) {
 	t.Parallel()
-	for pattern, least := range map[string]int{"../peers/go/*/contract.go": 6, "../peers/go/*/stretch.go": 2, "../peers/javascript/*/stretch.js": 2} {
+	for pattern, least := range map[string]int{"../peers/go/*/contract.go": 6, "../peers/go/*/stretch.go": 2, "../peers/javascript/*/stretch.js": 2, "../peers/rust/*/src/stretch.rs": 2} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) < least {
 			t.Fatalf("%s: found %v, %v", pattern, files, err)

@@ -1,5 +1,5 @@
 //! The cases of the benchmark group on OpenMLS.
-use crate::{Failure, Work};
+use crate::stretch::{Failure, Work};
 use openmls::prelude::tls_codec::{Deserialize as _, Serialize as _};
 use openmls::prelude::*;
 use openmls_basic_credential::SignatureKeyPair;
