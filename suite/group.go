@@ -138,7 +138,11 @@ const (
 	tsMLS       = "ts-mls"
 	openMLSWasm = "openmls-wasm"
 	openMLS     = "openmls"
+	mdk         = "mdk"
 )
+
+// groupPeers lists them.
+func groupPeers() []string { return []string{tsMLS, openMLSWasm, openMLS, mdk} }
 
 // foreignCases are those that an adapter of ours asks for: groups of a thousand are ours alone, by the time they take to
 // set up, and so are commits by themselves.
@@ -154,34 +158,53 @@ func wasmCases() []string {
 // visitors seats the engines that manifests brought, and says why one has no row.
 func (g groupBench) visitors(s lab.Setting) (seats []seat, gaps []result.Gap) {
 	for _, m := range g.outside {
-		switch {
-		case m.Driver != engineDriver:
-			gaps = append(gaps, gap(s, m.Name, fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)))
-		case s.Phase != groupPhase:
-			gaps = append(gaps, gap(s, m.Name, "its adapter has the engine alone: see phase engine"))
-		case !slices.Contains(foreignCases(), s.Case):
-			gaps = append(gaps, gap(s, m.Name, "its adapter has no such case"))
-		case m.Name == openMLSWasm && !slices.Contains(wasmCases(), s.Case):
-			gaps = append(gaps, gap(s, m.Name, "its binding adds one member at a time and takes in no commits"))
-		default:
-			seats = append(seats, seat{contender: g.outsider(m, ""), spec: m.Spec, engine: groupEngine(s, nil)})
+		if why := refusesGroup(s, m); why != "" {
+			gaps = append(gaps, gap(s, m.Name, why))
+			continue
 		}
+		seats = append(seats, seat{contender: g.outsider(m, ""), spec: m.Spec, engine: groupEngine(s, nil)})
 	}
-	for _, name := range []string{tsMLS, openMLSWasm, openMLS} {
+	for _, name := range groupPeers() {
 		if !slices.ContainsFunc(g.outside, func(m contender.Manifest) bool { return m.Name == name }) {
-			gaps = append(gaps, result.Gap{Row: name, Reason: fmt.Sprintf("not entered; run: toll contender build %s, then --with %s", name, name)})
+			gaps = append(gaps, result.Gap{Row: name, Reason: fmt.Sprintf("not entered; run: toll contender build %s, then %s--with %s", name, groupProfile(name), name)})
 		}
 	}
-	gaps = append(gaps, result.Gap{Row: "mdk", Reason: "its crates take and return Nostr events over a database, so a row of theirs would be of another layer; its published figures stand beside"})
 	if strings.HasPrefix(s.Case, "ingest_app_message") {
 		gaps = append(gaps, gap(s, "mdk, published", "its bench panics in bench_deferred_outbound_preflight_matrix before it reaches this case"))
 	}
 	return seats, gaps
 }
 
+// refusesGroup says why an outside contender has no place in a setting, "" when it has.
+func refusesGroup(s lab.Setting, m contender.Manifest) string {
+	switch {
+	case m.Driver != engineDriver:
+		return fmt.Sprintf("its manifest says driver %s; this benchmark asks engines", m.Driver)
+	case m.Name == mdk && s.Phase != groupEnvelopePhase:
+		return "its calls take and return encrypted and signed Nostr events: see phase engine+envelope"
+	case m.Name != mdk && s.Phase != groupPhase:
+		return "its adapter has the engine alone: see phase engine"
+	case m.Name == mdk && strings.HasPrefix(s.Case, "commit/"):
+		return "its commit without proposals replaces the member's signature key as well"
+	case !slices.Contains(foreignCases(), s.Case):
+		return "its adapter has no such case"
+	case m.Name == openMLSWasm && !slices.Contains(wasmCases(), s.Case):
+		return "its binding adds one member at a time and takes in no commits"
+	}
+	return ""
+}
+
+// groupProfile is what has a peer's phase, if the benchmark's own plan has not.
+func groupProfile(name string) string {
+	if name == mdk {
+		return "--profile envelope "
+	}
+	return ""
+}
+
 // callsGroup reports whether a manifest's contender is an engine with the cases of the benchmark group.
 func callsGroup(m contender.Manifest) bool {
-	return m.Driver == engineDriver && slices.Contains([]string{tsMLS, openMLSWasm, openMLS}, m.Name)
+	return m.Driver == engineDriver && slices.Contains(groupPeers(), m.Name)
 }
 
 // The drivers of contenders that one benchmark calls: engines make stretches; the others answer the requests of the benchmark of
