@@ -209,20 +209,40 @@ func readU16s[T ~uint16](r *reader) []T {
 	return out
 }
 
+// A span is what a reader had before it was narrowed to a vector's content.
+type span struct {
+	rest []byte
+	base int
+}
+
+// enter narrows the reader to the content of a vector; leave goes on behind it.
+func (r *reader) enter() span {
+	content := r.vector()
+	s := span{r.data, r.base}
+	r.data, r.base = content, r.offset()
+	return s
+}
+
+func (r *reader) leave(s span) {
+	if r.base = s.base; r.err == nil {
+		r.data = s.rest
+	}
+}
+
 // readList reads a vector of structures.
 func readList[T any](r *reader, read func(*reader) T) []T {
-	sub := r.list()
-	size := len(sub.data)
+	behind := r.enter()
+	size := len(r.data)
 	var out []T
-	for sub.more() {
-		v := read(&sub)
+	for r.more() {
+		v := read(r)
 		if out == nil {
 			// As many as there are if all are as long as the first, of what nobody can make us take too much of.
-			out = make([]T, 0, min(size/(size-len(sub.data)), maxGuess))
+			out = make([]T, 0, min(size/(size-len(r.data)), maxGuess))
 		}
 		out = append(out, v)
 	}
-	r.adopt(&sub)
+	r.leave(behind)
 	return out
 }
 

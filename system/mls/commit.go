@@ -278,8 +278,7 @@ func (g *Group) accept(st *Staged) error {
 		return nil
 	}
 	if keep := g.config.window().Past; keep > 0 {
-		g.past = append(g.past, old.retire())
-		g.past = slices.Clone(g.past[max(0, len(g.past)-keep):])
+		g.past = append(slices.Delete(g.past, 0, max(0, len(g.past)-keep+1)), old.retire())
 	}
 	for _, secret := range [][]byte{old.secrets.init, old.secrets.exporter, old.secrets.external, old.secrets.confirm, old.secrets.membership} {
 		clear(secret)

@@ -80,6 +80,11 @@ func (c *Capabilities) append(dst []byte) []byte {
 	return appendU16s(dst, c.Credentials)
 }
 
+func (c *Capabilities) equal(o *Capabilities) bool {
+	return slices.Equal(c.Versions, o.Versions) && slices.Equal(c.Suites, o.Suites) && slices.Equal(c.Extensions, o.Extensions) &&
+		slices.Equal(c.Proposals, o.Proposals) && slices.Equal(c.Credentials, o.Credentials)
+}
+
 // A lastCapabilities is what the leaf node before had: as a rule all of a group's members have the same, and share it.
 type lastCapabilities struct {
 	encoded []byte

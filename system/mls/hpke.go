@@ -1,6 +1,9 @@
 package mls
 
-import "crypto/cipher"
+import (
+	"crypto/cipher"
+	"math"
+)
 
 // HPKE base mode (RFC 9180) with the KEMs of this engine's suites. crypto/hpke is its oracle in the tests; this one makes
 // a twentieth of the allocations, hashes what many recipients share once, and can give out a key pair without encoding it.
@@ -55,7 +58,7 @@ func (s *suite) hpkeInfo(info []byte) (h hpkeInfo) {
 // shared derives the context from a Diffie-Hellman result (RFC 9180 §4.1, §5.1), all but the exporter secret: it returns
 // what that is derived from.
 func (s *suite) shared(c *hpkeContext, secret *[maxHash]byte, dh, enc, recipient []byte, info *hpkeInfo) (schedule [1 + 2*maxHash]byte) {
-	var buf [2 * 133]byte
+	var buf [2 * maxPublic]byte
 	kem := append(append(buf[:0], enc...), recipient...)
 	prk := secret[:s.nh]
 	var z [maxHash]byte
@@ -141,6 +144,50 @@ func (c Ciphertext) append(dst []byte) []byte {
 }
 
 func readCiphertext(r *reader) Ciphertext { return Ciphertext{KEMOutput: r.vector(), Data: r.vector()} }
+
+// A sealed is a vector of ciphertexts that was looked through and stays as it is encoded: of a thousand, one is for us.
+type sealed struct {
+	encoded []byte
+	count   int
+}
+
+func readSealed(r *reader) sealed {
+	behind := r.enter()
+	s := sealed{encoded: r.data}
+	s.count = skipCiphertexts(r, math.MaxInt)
+	r.leave(behind)
+	return s
+}
+
+// at returns a ciphertext; i is less than count.
+func (s *sealed) at(i int) Ciphertext {
+	r := newReader(s.encoded)
+	skipCiphertexts(&r, i)
+	return readCiphertext(&r)
+}
+
+// skipCiphertexts passes over most ciphertexts, or as many as there are, and says how many. One that has the two lengths of
+// the one before it, as nearly all have, is passed over at once.
+func skipCiphertexts(r *reader, most int) (n int) {
+	for n < most && r.more() {
+		before := r.data
+		readCiphertext(r)
+		n++
+		if r.err != nil || before[0] >= 1<<6 {
+			continue
+		}
+		first := int(before[0]) + 1
+		size := len(before) - len(r.data)
+		if size != first+1+int(before[first]) {
+			continue
+		}
+		for n < most && len(r.data) >= size && r.data[0] == before[0] && r.data[first] == before[first] {
+			r.data = r.data[size:]
+			n++
+		}
+	}
+	return n
+}
 
 // encryptInfo is the EncryptContext of §5.1.3.
 func encryptInfo(label string, context []byte) []byte {

@@ -127,5 +127,8 @@ func (s *suite) agree(out *[maxShared]byte, k *privateKey, peer publicKey) ([]by
 	return append(out[:0], dh...), err
 }
 
-// maxShared is the size of a Diffie-Hellman result on the largest curve.
-const maxShared = 66
+// maxShared and maxPublic are the sizes of a Diffie-Hellman result and a public key on the largest curve.
+const (
+	maxShared = 66
+	maxPublic = 2*maxShared + 1
+)

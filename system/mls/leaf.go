@@ -1,6 +1,9 @@
 package mls
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A LeafSource says how a leaf node came into the tree (§7.2).
 type LeafSource uint8
@@ -75,10 +78,32 @@ func readLeafNode(r *reader) *LeafNode {
 	return l
 }
 
-// alone returns a copy that does not hold on to the message that l came in.
-func (l *LeafNode) alone() *LeafNode {
-	r := newReader(l.append(make([]byte, 0, 256)))
-	return readLeafNode(&r)
+// alone returns a copy that does not hold on to the message that l came in. It shares the capabilities of the leaf node
+// before it, which may be nil, if it has the same.
+func (l *LeafNode) alone(before *LeafNode) *LeafNode {
+	own := *l
+	parts := []*[]byte{&own.EncryptionKey, &own.SignatureKey, &own.Credential.Identity, &own.ParentHash, &own.Signature}
+	own.Credential.Chain, own.Extensions = slices.Clone(l.Credential.Chain), slices.Clone(l.Extensions)
+	for i := range own.Credential.Chain {
+		parts = append(parts, &own.Credential.Chain[i])
+	}
+	for i := range own.Extensions {
+		parts = append(parts, &own.Extensions[i].Data)
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(*p)
+	}
+	store := make([]byte, 0, size)
+	for _, p := range parts {
+		from := len(store)
+		store = append(store, *p...)
+		*p = store[from:len(store):len(store)]
+	}
+	if before != nil && before.Capabilities.equal(&l.Capabilities) {
+		own.Capabilities = before.Capabilities
+	}
+	return &own
 }
 
 // A KeyPackage invites a client into a group (§10).

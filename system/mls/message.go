@@ -126,20 +126,13 @@ func (g *Group) openPrivate(data []byte, m *privateMessage) (Event, error) {
 		}
 		return Event{Kind: m.kind, Sender: a.content.sender, Epoch: m.epoch, Data: bytes.Clone(m.data), Application: a.content.application}, nil
 	}
-	a.content = a.content.owned()
+	a.content.groupID, a.content.data = e.context.groupID, bytes.Clone(m.data) // not stretches of the message
 	event, err := g.handshake(&a)
 	if err != nil {
 		return Event{}, err
 	}
 	ratchets.consume(&c)
 	return event, g.consumed(m.epoch, &c)
-}
-
-// owned copies what of a private message's content is a stretch of the message itself.
-func (c *framedContent) owned() *framedContent {
-	o := *c
-	o.groupID, o.data = bytes.Clone(c.groupID), bytes.Clone(c.data)
-	return &o
 }
 
 func (g *Group) openPublic(m *publicMessage) (Event, error) {

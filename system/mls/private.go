@@ -1,9 +1,11 @@
 package mls
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 )
 
 // Private messages, RFC 9420 §6.3. Everything that is authenticated along with a ciphertext is a stretch of the message's
@@ -12,6 +14,8 @@ import (
 // A workbench is what sealing and opening write to; it makes both nearly free of allocation.
 type workbench struct {
 	signed  []byte // SignContent around FramedContentTBS
+	inPlace int    // where in signed the body of a message that is being opened was decrypted to; 0 when it was not
+	auth    []byte // FramedContentAuthData of such a message
 	inner   []byte // PrivateMessageContent
 	key     messageKey
 	outer   messageKey // of the sender data
@@ -27,6 +31,9 @@ const headerSize = 4
 
 // appendSigned puts SignContent around a's FramedContentTBS in the workbench.
 func (w *workbench) appendSigned(a *authenticated, context []byte) []byte {
+	if w.isInPlace(a.content.body) {
+		return w.signedInPlace(a, context)
+	}
 	b := appendLength(w.signed[:0], len(labelPrefix)+len(labelFramed))
 	b = append(append(b, labelPrefix...), labelFramed...)
 	if body := a.content.body; body != nil {
@@ -43,6 +50,33 @@ func (w *workbench) appendSigned(a *authenticated, context []byte) []byte {
 }
 
 const labelFramed = "FramedContentTBS"
+
+// signHead is the most that stands before the content in a SignContent with labelFramed.
+const signHead = 1 + len(labelPrefix) + len(labelFramed) + 4
+
+// appendRoom starts signed with what is signed before the body of a message of size bytes, which is decrypted behind it: so
+// a commit to a thousand is not copied to be verified.
+func (w *workbench) appendRoom(a *authenticated, size int) []byte {
+	b := slices.Grow(w.signed[:0], signHead+len(a.content.groupID)+len(a.content.data)+size+512)[:signHead]
+	return a.content.appendHead(appendU16(appendU16(b, versionMLS10), uint16(a.wire)))
+}
+
+// isInPlace says whether a body is the one that was decrypted behind the room.
+func (w *workbench) isInPlace(body []byte) bool {
+	return w.inPlace > 0 && len(body) > 0 && len(w.signed) > w.inPlace && &body[0] == &w.signed[w.inPlace]
+}
+
+// signedInPlace completes what appendRoom began. The body stays where it is; what stood behind it is overwritten.
+func (w *workbench) signedInPlace(a *authenticated, context []byte) []byte {
+	w.signed = append(w.signed[:w.inPlace+len(a.content.body)], a.signedContext(context)...)
+	w.inPlace = 0
+	var buf [signHead]byte
+	head := appendLength(buf[:0], len(labelPrefix)+len(labelFramed))
+	head = appendLength(append(append(head, labelPrefix...), labelFramed...), len(w.signed)-signHead)
+	from := signHead - len(head)
+	copy(w.signed[from:], head)
+	return w.signed[from:]
+}
 
 // pad fills the plaintext up with zeros.
 func (w *workbench) pad() {
@@ -119,10 +153,12 @@ func (w *workbench) senderDataAEAD(s *suite, secret, ciphertext []byte) (cipher.
 }
 
 // openPrivate decrypts m, which was decoded from data. It returns what was sent and the candidate whose key it used, which
-// the caller consumes once the signature is verified. Application data is fresh memory; the rest aliases it.
+// the caller consumes once the signature is verified. Application data is fresh memory, and so is a handshake message of
+// which something is kept; the rest is the workbench's.
 func (w *workbench) openPrivate(s *suite, t *secretTree, senderDataSecret, data []byte, m *privateMessage, self uint32) (authenticated, candidate, error) {
 	var a authenticated
 	var c candidate
+	w.inPlace = 0
 	aead, err := w.senderDataAEAD(s, senderDataSecret, m.ciphertext)
 	if err != nil {
 		return a, c, err
@@ -147,16 +183,29 @@ func (w *workbench) openPrivate(s *suite, t *secretTree, senderDataSecret, data 
 	if aead, err = s.aead(w.key.key[:s.nk]); err != nil {
 		return a, c, err
 	}
-	plain, err := aead.Open(nil, w.key.nonce[:], m.ciphertext, contentAAD)
+	content := &framedContent{groupID: m.groupID, epoch: m.epoch, sender: Sender{SenderMember, leaf}, data: m.data, kind: m.kind}
+	a = authenticated{wire: wirePrivate, content: content}
+	var room []byte
+	if m.kind != ContentApplication {
+		room = w.appendRoom(&a, len(m.ciphertext))
+	}
+	plain, err := aead.Open(room, w.key.nonce[:], m.ciphertext, contentAAD)
 	w.key = messageKey{}
 	if err != nil {
 		return a, c, refuse(ErrDecrypt, "generation %d of leaf %d", generation, leaf)
 	}
-	content := &framedContent{groupID: m.groupID, epoch: m.epoch, sender: Sender{SenderMember, leaf}, data: m.data, kind: m.kind}
-	a = authenticated{wire: wirePrivate, content: content}
+	if m.kind != ContentApplication {
+		w.signed, plain = plain, plain[len(room):]
+		if w.inPlace = len(room); !keepsNothing(m.kind, plain) {
+			w.inPlace, plain = 0, bytes.Clone(plain)
+		}
+	}
 	r := newReader(plain)
 	content.readBody(&r)
 	a.auth = readAuthData(&r, m.kind)
+	if w.inPlace > 0 {
+		a.auth = w.ownAuth(a.auth)
+	}
 	for _, b := range r.data {
 		if b != 0 {
 			r.fail("padding that is not zero")
@@ -164,6 +213,18 @@ func (w *workbench) openPrivate(s *suite, t *secretTree, senderDataSecret, data 
 		}
 	}
 	return a, c, r.err
+}
+
+// keepsNothing says whether a plaintext is that of a commit without proposals, of which the group's next state holds copies.
+func keepsNothing(kind ContentType, plain []byte) bool {
+	return kind == ContentCommit && len(plain) > 0 && plain[0] == 0
+}
+
+// ownAuth copies what is to be read after signedInPlace wrote over it.
+func (w *workbench) ownAuth(a authData) authData {
+	n := len(a.signature)
+	w.auth = append(append(w.auth[:0], a.signature...), a.confirmation...)
+	return authData{signature: w.auth[:n:n], confirmation: w.auth[n:]}
 }
 
 // sizeVector is the size of an opaque vector with its header.

@@ -131,7 +131,7 @@ func (r *receipt) follow() (*epoch, error) {
 	}
 	if content.commit.Path != nil {
 		var above privateKeys
-		above, r.commit, err = r.ch.tree.decryptPath(r.steps, content.commit.Path, e.self, keys, e.provisional(r.ch))
+		above, r.commit, err = r.ch.tree.decryptPath(r.steps, content.commit.Path, e.self, keys, e.provisional(r.ch), r.ch.added)
 		if err != nil {
 			return nil, err
 		}

@@ -137,27 +137,49 @@ type UpdatePath struct {
 // A PathNode is one step of an UpdatePath.
 type PathNode struct {
 	PublicKey   []byte
-	Ciphertexts []Ciphertext
+	Ciphertexts []Ciphertext // of a path that is made
+
+	received sealed // the ciphertexts of one that was received
+}
+
+// ciphertexts is how many there are.
+func (n *PathNode) ciphertexts() int { return len(n.Ciphertexts) + n.received.count }
+
+// ciphertext returns one of them.
+func (n *PathNode) ciphertext(i int) Ciphertext {
+	if n.received.count > 0 {
+		return n.received.at(i)
+	}
+	return n.Ciphertexts[i]
+}
+
+func (n *PathNode) append(dst []byte) []byte {
+	dst = appendVector(dst, n.PublicKey)
+	if n.received.count > 0 {
+		return appendVector(dst, n.received.encoded)
+	}
+	start := len(dst)
+	for _, c := range n.Ciphertexts {
+		dst = c.append(dst)
+	}
+	return closeVector(dst, start)
+}
+
+func readPathNode(r *reader) PathNode {
+	return PathNode{PublicKey: r.vector(), received: readSealed(r)}
 }
 
 func (u *UpdatePath) append(dst []byte) []byte {
 	dst = u.Leaf.append(dst)
 	start := len(dst)
 	for i := range u.Nodes {
-		dst = appendVector(dst, u.Nodes[i].PublicKey)
-		inner := len(dst)
-		for _, c := range u.Nodes[i].Ciphertexts {
-			dst = c.append(dst)
-		}
-		dst = closeVector(dst, inner)
+		dst = u.Nodes[i].append(dst)
 	}
 	return closeVector(dst, start)
 }
 
 func readUpdatePath(r *reader) *UpdatePath {
-	return &UpdatePath{Leaf: readLeafNode(r), Nodes: readList(r, func(r *reader) PathNode {
-		return PathNode{PublicKey: r.vector(), Ciphertexts: readList(r, readCiphertext)}
-	})}
+	return &UpdatePath{Leaf: readLeafNode(r), Nodes: readList(r, readPathNode)}
 }
 
 // A Commit starts an epoch (§12.4).

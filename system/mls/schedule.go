@@ -34,16 +34,23 @@ func (s *suite) welcomeKey(member []byte) (key, nonce []byte) {
 }
 
 func (s *suite) secretsOf(epoch []byte) secrets {
+	b := make([]byte, 9*s.nh) // one piece of memory for all
+	derive := func(label string) []byte {
+		out := b[:s.nh:s.nh]
+		b = b[s.nh:]
+		s.expandLabel(out, epoch, label, nil)
+		return out
+	}
 	return secrets{
-		senderData:    s.deriveSecret(epoch, "sender data"),
-		encryption:    s.deriveSecret(epoch, "encryption"),
-		exporter:      s.deriveSecret(epoch, "exporter"),
-		external:      s.deriveSecret(epoch, "external"),
-		confirm:       s.deriveSecret(epoch, "confirm"),
-		membership:    s.deriveSecret(epoch, "membership"),
-		resumption:    s.deriveSecret(epoch, "resumption"),
-		authenticator: s.deriveSecret(epoch, "authentication"),
-		init:          s.deriveSecret(epoch, "init"),
+		senderData:    derive("sender data"),
+		encryption:    derive("encryption"),
+		exporter:      derive("exporter"),
+		external:      derive("external"),
+		confirm:       derive("confirm"),
+		membership:    derive("membership"),
+		resumption:    derive("resumption"),
+		authenticator: derive("authentication"),
+		init:          derive("init"),
 	}
 }
 

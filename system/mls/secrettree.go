@@ -2,6 +2,7 @@ package mls
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 )
 
@@ -59,10 +60,9 @@ type secretTree struct {
 }
 
 func newSecretTree(s *suite, width uint32, encryption []byte, w Window) *secretTree {
-	return &secretTree{
-		s: s, width: width, window: w,
-		nodes: map[uint32][]byte{rootOf(width): encryption}, ratchets: make(map[uint32]*[2]ratchet),
-	}
+	t := &secretTree{s: s, width: width, window: w, nodes: make(map[uint32][]byte, bits.Len32(width)), ratchets: make(map[uint32]*[2]ratchet)}
+	t.nodes[rootOf(width)] = encryption
+	return t
 }
 
 // A candidate is a key that is looked at and not yet used: it changes nothing until it is consumed.
@@ -71,13 +71,19 @@ type candidate struct {
 	kind       int
 	generation uint32
 	key        messageKey
-	pair       *[2]ratchet       // the leaf's
-	fresh      map[uint32][]byte // node secrets on the way to a leaf that is new, by node; nil otherwise
-	top        uint32            // the node they were derived from
+	pair       *[2]ratchet  // the leaf's
+	fresh      []nodeSecret // on the way to a leaf that is new; nil otherwise
+	top        uint32       // the node they were derived from
+}
+
+// A nodeSecret is a secret of the tree that nothing was derived from.
+type nodeSecret struct {
+	node   uint32
+	secret []byte
 }
 
 // ratchetsOf returns a leaf's ratchets, derived if need be without changing the tree.
-func (t *secretTree) ratchetsOf(leaf uint32) (pair *[2]ratchet, fresh map[uint32][]byte, top uint32, err error) {
+func (t *secretTree) ratchetsOf(leaf uint32) (pair *[2]ratchet, fresh []nodeSecret, top uint32, err error) {
 	if pair = t.ratchets[leaf]; pair != nil {
 		return pair, nil, 0, nil
 	}
@@ -90,21 +96,32 @@ func (t *secretTree) ratchetsOf(leaf uint32) (pair *[2]ratchet, fresh map[uint32
 			return nil, nil, 0, refuse(ErrState, "leaf %d of the secret tree has no ancestor", leaf)
 		}
 	}
-	fresh = make(map[uint32][]byte)
-	secret := t.nodes[top]
+	nh, depth := t.s.nh, int(level(top))
+	b := make([]byte, (depth+2)*nh) // one piece of memory for all
+	piece := func() []byte {
+		out := b[:nh:nh]
+		b = b[nh:]
+		return out
+	}
+	fresh = make([]nodeSecret, 0, depth)
+	var way [maxHash]byte
+	secret := way[:nh]
+	copy(secret, t.nodes[top])
 	for x := top; x != 2*leaf; {
 		left, right := leftOf(x), rightOf(x)
 		other := right
 		if x = left; under(2*leaf, right) {
 			x, other = right, left
 		}
-		fresh[other] = t.s.expandWithLabel(secret, "tree", sideOf(other, x), t.s.nh)
-		secret = t.s.expandWithLabel(secret, "tree", sideOf(x, other), t.s.nh)
+		beside := nodeSecret{node: other, secret: piece()}
+		t.s.expandLabel(beside.secret, secret, "tree", sideOf(other, x))
+		t.s.expandLabel(secret, secret, "tree", sideOf(x, other))
+		fresh = append(fresh, beside)
 	}
-	pair = &[2]ratchet{
-		{secret: t.s.expandWithLabel(secret, "handshake", nil, t.s.nh)},
-		{secret: t.s.expandWithLabel(secret, "application", nil, t.s.nh)},
-	}
+	pair = &[2]ratchet{{secret: piece()}, {secret: piece()}}
+	t.s.expandLabel(pair[handshakes].secret, secret, "handshake", nil)
+	t.s.expandLabel(pair[applications].secret, secret, "application", nil)
+	clear(secret)
 	return pair, fresh, top, nil
 }
 
@@ -117,13 +134,15 @@ func sideOf(x, other uint32) []byte {
 }
 
 // settle stores what ratchetsOf derived and deletes what it was derived from.
-func (t *secretTree) settle(leaf uint32, pair *[2]ratchet, fresh map[uint32][]byte, top uint32) {
+func (t *secretTree) settle(leaf uint32, pair *[2]ratchet, fresh []nodeSecret, top uint32) {
 	if fresh == nil {
 		return
 	}
 	clear(t.nodes[top])
 	delete(t.nodes, top)
-	maps.Copy(t.nodes, fresh)
+	for _, n := range fresh {
+		t.nodes[n.node] = n.secret
+	}
 	t.ratchets[leaf] = pair
 }
 

@@ -1,5 +1,7 @@
 package mls
 
+import "slices"
+
 // Signatures that are verified later, together, and keys that are met again.
 
 // A claim is a signature whose verification was put off.
@@ -22,13 +24,15 @@ func (d *docket) collect(s *suite) { d.open = s.fast != nil && s.ed }
 
 // check verifies a signature, or puts that off. then is given what came of it and says what the outcome is.
 func (d *docket) check(s *suite, public []byte, label string, content, signature []byte, then func(error) error) error {
+	from := len(d.arena)
+	d.arena = appendSignContent(slices.Grow(d.arena, len(content)+48), label, content)
 	if d.open {
-		from := len(d.arena)
-		d.arena = appendSignContent(d.arena, label, content)
 		d.claims = append(d.claims, claim{public: public, signature: signature, from: from, to: len(d.arena), then: then})
 		return nil
 	}
-	return then(d.ring.verify(s, public, appendSignContent(make([]byte, 0, len(content)+48), label, content), signature))
+	signed := d.arena[from:]
+	d.arena = d.arena[:from]
+	return then(d.ring.verify(s, public, signed, signature))
 }
 
 // settle verifies what was collected. When all are good together, each is; else the first that is bad alone is what is wrong.

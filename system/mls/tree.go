@@ -23,6 +23,13 @@ func (p *parentNode) append(dst []byte) []byte {
 	return dst
 }
 
+// newParent makes a parent without unmerged leaves, of copies.
+func newParent(key, parentHash []byte) *parentNode {
+	n := len(key)
+	own := append(append(make([]byte, 0, n+len(parentHash)), key...), parentHash...)
+	return &parentNode{key: own[:n:n], parentHash: own[n:]}
+}
+
 func readParentNode(r *reader) *parentNode {
 	p := &parentNode{key: r.vector(), parentHash: r.vector(), unmerged: readList(r, (*reader).u32)}
 	for i := 1; i < len(p.unmerged); i++ {
@@ -38,6 +45,7 @@ type node struct {
 	leaf   *LeafNode
 	parent *parentNode
 	hash   []byte // the tree hash of the subtree; nil when it must be made again
+	reach  uint32 // the nodes it resolves to; known when its hash is
 }
 
 func (n *node) blank() bool { return n.leaf == nil && n.parent == nil }
@@ -261,10 +269,7 @@ func (t *tree) empty(x uint32) bool {
 }
 
 // A step is a node of a filtered direct path with its child on the copath (§4.1.2).
-type step struct {
-	node, copath uint32
-	to           []uint32 // of a path that was received: the nodes that its secret is encrypted to
-}
+type step struct{ node, copath uint32 }
 
 // filteredPath lists the parents of a leaf whose other child reaches anyone, from the leaf up.
 func (t *tree) filteredPath(index uint32) []step {

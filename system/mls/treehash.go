@@ -6,12 +6,20 @@ import (
 )
 
 // hash returns the tree hash of the whole tree (§7.8).
-func (t *tree) hash() []byte {
-	buf := make([]byte, 0, 512)
-	return t.hashes(t.root(), &buf)
+func (t *tree) hash() []byte { return t.hashed(t.root()).hash }
+
+// hashed returns a node whose tree hash is known.
+func (t *tree) hashed(x uint32) *node {
+	n := t.node(x)
+	if n.hash == nil {
+		buf := make([]byte, 0, 512)
+		t.hashes(x, &buf)
+	}
+	return n
 }
 
-// hashes fills in the tree hashes below x that are missing. buf is scratch space.
+// hashes fills in the tree hashes below x that are missing, and with each how many nodes it resolves to (§4.1.1). buf is
+// scratch space.
 func (t *tree) hashes(x uint32, buf *[]byte) []byte {
 	n := t.node(x)
 	if n.hash != nil {
@@ -19,9 +27,16 @@ func (t *tree) hashes(x uint32, buf *[]byte) []byte {
 	}
 	if isLeaf(x) {
 		*buf = appendLeafInput((*buf)[:0], x/2, n.leaf)
+		n.reach = 0
+		if n.leaf != nil {
+			n.reach = 1
+		}
 	} else {
 		left, right := t.hashes(leftOf(x), buf), t.hashes(rightOf(x), buf)
 		*buf = appendParentInput((*buf)[:0], n.parent, left, right)
+		if n.reach = t.node(leftOf(x)).reach + t.node(rightOf(x)).reach; n.parent != nil {
+			n.reach = 1 + uint32(len(n.parent.unmerged))
+		}
 	}
 	n.hash = t.s.digest(*buf)
 	return n.hash
@@ -47,7 +62,7 @@ func appendParentInput(dst []byte, p *parentNode, left, right []byte) []byte {
 // original returns the tree hash of x as it was before the leaves in without were added (§7.9).
 func (t *tree) original(x uint32, without []uint32) []byte {
 	if without = below(without, x); len(without) == 0 {
-		return t.hashes(x, new([]byte))
+		return t.hashed(x).hash
 	}
 	if isLeaf(x) {
 		return t.s.digest(appendLeafInput(nil, x/2, nil))
@@ -73,11 +88,12 @@ func below(leaves []uint32, x uint32) []uint32 {
 	return leaves[from:to]
 }
 
-// parentHash is the parent hash of p with a copath child's original tree hash.
-func (t *tree) parentHash(p *parentNode, sibling []byte) []byte {
-	buf := make([]byte, 0, 256)
-	buf = appendVector(appendVector(buf, p.key), p.parentHash)
-	return t.s.digest(appendVector(buf, sibling))
+// parentHash writes to out the parent hash of p with a copath child's original tree hash.
+func (t *tree) parentHash(out *[maxHash]byte, p *parentNode, sibling []byte) []byte {
+	var buf [maxPublic + 2*maxHash + 6]byte
+	b := appendVector(appendVector(buf[:0], p.key), p.parentHash)
+	t.s.sum(out[:t.s.nh], appendVector(b, sibling))
+	return out[:t.s.nh]
 }
 
 // checkParentHashes verifies that each non-blank parent is covered by exactly one chain from a leaf (§7.9.2).
@@ -116,7 +132,8 @@ func (t *tree) chained(p *parentNode, child, sibling uint32) bool {
 		return false
 	}
 	held := t.node(d).parentHash()
-	return held != nil && bytes.Equal(held, t.parentHash(p, t.original(sibling, p.unmerged)))
+	var want [maxHash]byte
+	return held != nil && bytes.Equal(held, t.parentHash(&want, p, t.original(sibling, p.unmerged)))
 }
 
 // parentHash returns the parent hash that a node holds, nil for a leaf that holds none.

@@ -59,15 +59,15 @@ func (t *tree) draftPath(index uint32, leaf *LeafNode, key *signer, groupID []by
 
 // setPath sets the parents of a path and returns the parent hash that its leaf must hold (§7.9).
 func (t *tree) setPath(steps []step, public [][]byte) []byte {
-	buf := make([]byte, 0, 512)
-	above := []byte{}
+	var out [maxHash]byte
+	above := out[:0]
 	for i, step := range slices.Backward(steps) {
-		p := &parentNode{key: public[i], parentHash: above}
+		p := newParent(public[i], above)
 		t.setParent(step.node, p)
-		above = t.parentHash(p, t.hashes(step.copath, &buf))
+		above = t.parentHash(&out, p, t.hashed(step.copath).hash)
 	}
 	t.indexPath(steps)
-	return above
+	return bytes.Clone(above)
 }
 
 // recipients lists the nodes that a step's path secret is encrypted to: all that its copath child resolves to but the
@@ -81,6 +81,37 @@ func (t *tree) recipients(dst []uint32, copath uint32, added []uint32) []uint32 
 		_, found := slices.BinarySearch(added, x/2) // leaves are added from the left
 		return isLeaf(x) && found
 	})
+}
+
+// reach counts a step's recipients. Each added member below is in the resolution once: as a leaf, or unmerged.
+func (t *tree) reach(copath uint32, added []uint32) int {
+	return int(t.hashed(copath).reach) - len(below(added, copath))
+}
+
+// place finds the recipient whose private key a member has: the node, and its place among the recipients.
+func (t *tree) place(copath, self uint32, keys privateKeys, added []uint32) (x uint32, at int, found bool) {
+	for x = copath; ; {
+		n := t.node(x)
+		switch {
+		case keys[x] != nil && !n.blank():
+			return x, at, true
+		case n.parent != nil:
+			i, unmerged := slices.BinarySearch(n.parent.unmerged, self)
+			for _, leaf := range n.parent.unmerged[:i] {
+				if _, invited := slices.BinarySearch(added, leaf); invited {
+					at--
+				}
+			}
+			return 2 * self, at + 1 + i, unmerged && keys[2*self] != nil
+		case isLeaf(x):
+			return x, at, false
+		}
+		left, right := leftOf(x), rightOf(x)
+		if x = left; !under(2*self, left) {
+			x = right
+			at += t.reach(left, added)
+		}
+	}
 }
 
 // encrypt makes the UpdatePath of a draft; context is the encoded provisional group context.
@@ -121,16 +152,14 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 	}
 	public := make([][]byte, len(steps))
 	for i := range steps {
-		n, step := &path.Nodes[i], &steps[i]
-		// No more room than there are ciphertexts: a tree with fewer recipients is not the sender's.
-		step.to = t.recipients(make([]uint32, 0, len(n.Ciphertexts)), step.copath, added)
-		if want := len(step.to); want != len(n.Ciphertexts) {
-			return nil, refuse(ErrPath, "%d ciphertexts at node %d, which has %d recipients", len(n.Ciphertexts), step.node, want)
+		n, step := &path.Nodes[i], steps[i]
+		if got, want := n.ciphertexts(), t.reach(step.copath, added); got != want {
+			return nil, refuse(ErrPath, "%d ciphertexts at node %d, which has %d recipients", got, step.node, want)
 		}
 		if _, err := t.s.publicKey(n.PublicKey); err != nil {
 			return nil, refuseFor(ErrPath, err, "node %d", step.node)
 		}
-		public[i] = bytes.Clone(n.PublicKey)
+		public[i] = n.PublicKey
 	}
 	if err := t.freshKeys(index, path.Leaf.EncryptionKey, public); err != nil {
 		return nil, err
@@ -138,7 +167,7 @@ func (t *tree) mergePath(index uint32, path *UpdatePath, added []uint32) ([]step
 	if want := t.setPath(steps, public); !bytes.Equal(want, path.Leaf.ParentHash) {
 		return nil, refuseFor(ErrPath, ErrParentHash, "of the committer's leaf %d", index)
 	}
-	t.setLeaf(index, path.Leaf.alone())
+	t.setLeaf(index, path.Leaf.alone(t.leaf(index)))
 	t.touch(2 * index)
 	return steps, nil
 }
@@ -164,17 +193,16 @@ func (t *tree) freshKeys(index uint32, leaf []byte, public [][]byte) error {
 
 // decryptPath finds the path secret that is meant for a member and derives the keys above it. It returns them with the
 // commit secret.
-func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys privateKeys, context []byte) (privateKeys, []byte, error) {
+func (t *tree) decryptPath(steps []step, path *UpdatePath, self uint32, keys privateKeys, context []byte, added []uint32) (privateKeys, []byte, error) {
 	at := slices.IndexFunc(steps, func(s step) bool { return under(2*self, s.copath) })
 	if at < 0 {
 		return nil, nil, refuse(ErrPath, "no node of it is above leaf %d", self)
 	}
-	to := steps[at].to
-	mine := slices.IndexFunc(to, func(x uint32) bool { return under(2*self, x) && keys[x] != nil })
-	if mine < 0 {
+	x, mine, found := t.place(steps[at].copath, self, keys, added)
+	if !found {
 		return nil, nil, refuse(ErrPath, "no private key for any of the recipients at node %d", steps[at].node)
 	}
-	secret, err := t.s.open(keys[to[mine]], encryptInfo("UpdatePathNode", context), path.Nodes[at].Ciphertexts[mine])
+	secret, err := t.s.open(keys[x], encryptInfo("UpdatePathNode", context), path.Nodes[at].ciphertext(mine))
 	if err != nil {
 		return nil, nil, refuseFor(ErrPath, err, "node %d", steps[at].node)
 	}

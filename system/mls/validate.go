@@ -39,7 +39,7 @@ func (c *checker) anyLeaf(l *LeafNode, groupID []byte, index uint32, where at) e
 	if err := c.leafFields(l); err != nil {
 		return where(err)
 	}
-	c.content = l.appendTBS(c.content[:0], groupID, index)
+	c.content = l.appendTBS(slices.Grow(c.content[:0], 384), groupID, index)
 	return c.docket.check(c.s, l.SignatureKey, "LeafNodeTBS", c.content, l.Signature, func(err error) error {
 		if err == nil {
 			err = c.authentic(l)

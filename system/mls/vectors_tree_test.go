@@ -117,7 +117,7 @@ func TestVectorsTreeKEM(t *testing.T) {
 				if leaf == u.Sender {
 					continue
 				}
-				_, commit, err := after.decryptPath(steps, path, leaf, own, context.append(nil))
+				_, commit, err := after.decryptPath(steps, path, leaf, own, context.append(nil), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func secretAt(t *testing.T, s *suite, tree *tree, steps []step, path *UpdatePath
 	for i, step := range steps {
 		for j, x := range tree.recipients(nil, step.copath, nil) {
 			if under(2*leaf, step.copath) && own[x] != nil {
-				return must(s.open(own[x], encryptInfo("UpdatePathNode", context), path.Nodes[i].Ciphertexts[j]))(t)
+				return must(s.open(own[x], encryptInfo("UpdatePathNode", context), path.Nodes[i].ciphertext(j)))(t)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func ownPath(t *testing.T, c *checker, before *tree, sender uint32, key *signer,
 		}
 		got := before.clone()
 		steps := must(got.mergePath(sender, path, nil))(t)
-		_, commit, err := got.decryptPath(steps, path, leaf, own, context.append(nil))
+		_, commit, err := got.decryptPath(steps, path, leaf, own, context.append(nil), nil)
 		if err != nil || !bytes.Equal(commit, draft.commit) || !bytes.Equal(got.hash(), made.hash()) {
 			t.Fatalf("leaf %d does not follow our path: %v", leaf, err)
 		}
