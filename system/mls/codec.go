@@ -230,7 +230,10 @@ func (r *reader) leave(s span) {
 }
 
 // readList reads a vector of structures.
-func readList[T any](r *reader, read func(*reader) T) []T {
+func readList[T any](r *reader, read func(*reader) T) []T { return readListOf(r, read, maxGuess) }
+
+// readListOf is readList where no more than guess elements are expected.
+func readListOf[T any](r *reader, read func(*reader) T, guess int) []T {
 	behind := r.enter()
 	size := len(r.data)
 	var out []T
@@ -238,7 +241,7 @@ func readList[T any](r *reader, read func(*reader) T) []T {
 		v := read(r)
 		if out == nil {
 			// As many as there are if all are as long as the first, of what nobody can make us take too much of.
-			out = make([]T, 0, min(size/(size-len(r.data)), maxGuess))
+			out = make([]T, 0, min(size/(size-len(r.data)), guess))
 		}
 		out = append(out, v)
 	}

@@ -179,7 +179,7 @@ func (u *UpdatePath) append(dst []byte) []byte {
 }
 
 func readUpdatePath(r *reader) *UpdatePath {
-	return &UpdatePath{Leaf: readLeafNode(r), Nodes: readList(r, readPathNode)}
+	return &UpdatePath{Leaf: readLeafNode(r), Nodes: readListOf(r, readPathNode, maxDepth)}
 }
 
 // A Commit starts an epoch (§12.4).

@@ -304,7 +304,10 @@ func (t *tree) append(dst []byte) []byte {
 
 // maxLeaves bounds a tree. A blank node is one byte on the wire and forty in memory, so that the bound of a message would
 // not do.
-const maxLeaves = 1 << 18
+const (
+	maxDepth  = 18
+	maxLeaves = 1 << maxDepth
+)
 
 func readTreeNodes(r *reader) []node {
 	sub := r.list()
