@@ -302,7 +302,7 @@ func (t *tree) append(dst []byte) []byte {
 	return closeVector(dst, start)
 }
 
-// maxLeaves bounds a tree. A blank node is one byte on the wire and forty in memory, so that the bound of a message would
+// maxLeaves bounds a tree. A blank node is one byte on the wire and forty-eight in memory, so that the bound of a message would
 // not do.
 const (
 	maxDepth  = 18
