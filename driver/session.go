@@ -251,12 +251,12 @@ func (s *session) keep(step *Step, reply Reply) error {
 	if len(step.Keep) == 0 {
 		return nil
 	}
-	doc, err := reply.document()
+	text, err := reply.json()
 	if err != nil {
 		return err
 	}
 	for name, path := range step.Keep {
-		v, ok := lookUp(doc, path)
+		v, ok := find(text, path)
 		if !ok {
 			return record.Fail(record.WrongContent, errors.New("nothing at "+strings.Join(path, ".")+" to keep as "+name))
 		}

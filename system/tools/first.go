@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,12 +16,12 @@ const (
 	fetchTimeout = 10 * time.Second
 	maxFetched   = 1 << 20
 	maxNesting   = 64
-	keptAlive    = 64 // connections to a backend that are kept
+	keptAlive    = 64 // connections to backends that are kept
 )
 
 // first are the four tools of the first publication.
 func first() []Tool {
-	client := newClient(fetchTimeout)
+	client := newClient(fetchTimeout, maxFetched)
 	return []Tool{
 		{
 			Name: "calculate_fibonacci", About: "Calculates a Fibonacci number by naive recursion.",
@@ -47,12 +44,6 @@ func first() []Tool {
 			Call:  simulate,
 		},
 	}
-}
-
-func newClient(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: timeout}).DialContext, MaxIdleConnsPerHost: keptAlive, IdleConnTimeout: time.Minute,
-	}}
 }
 
 type fibonacci struct {
@@ -88,9 +79,8 @@ type fetched struct {
 	Error  string  `json:"error,omitempty"`
 }
 
-// fetch reads the reply's body, so that the connection can be used again. That the other side could not be asked is part of
-// the result.
-func fetch(ctx context.Context, client *http.Client, args map[string]any) (any, error) {
+// fetch asks for a URL. That the other side could not be asked is part of the result.
+func fetch(ctx context.Context, client *client, args map[string]any) (any, error) {
 	url, err := text(args, "endpoint", "")
 	if err != nil {
 		return nil, err
@@ -100,16 +90,8 @@ func fetch(ctx context.Context, client *http.Client, args map[string]any) (any, 
 	}
 	out := fetched{URL: url, Server: serverType}
 	begin := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("endpoint: %w", err)
-	}
-	resp, err := client.Do(req)
-	if err == nil {
-		out.Status = resp.StatusCode
-		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxFetched))
-		resp.Body.Close()
-	}
+	got, err := client.get(ctx, url)
+	out.Status = got.status
 	if err != nil {
 		out.Status, out.Error = 0, err.Error()
 	}

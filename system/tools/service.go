@@ -3,14 +3,20 @@ package tools
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"time"
+
+	"toll/wire/http1"
 )
 
 // A Service is a backend over HTTP.
-type Service struct{ http *http.Server }
+type Service struct {
+	loop interface {
+		Serve(l net.Listener) error
+		Shutdown(ctx context.Context) error
+	}
+}
 
 func newService(h http.Handler) *Service {
 	return &Service{&http.Server{
@@ -21,7 +27,7 @@ func newService(h http.Handler) *Service {
 
 // Serve answers on l until Shutdown, and then returns nil.
 func (s *Service) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.loop.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -29,9 +35,9 @@ func (s *Service) Serve(l net.Listener) error {
 
 // Shutdown lets requests in flight finish until ctx ends, then breaks them off.
 func (s *Service) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		s.http.Close()
+	err := s.loop.Shutdown(ctx)
+	if hard, ok := s.loop.(*http.Server); ok && err != nil {
+		hard.Close()
 	}
 	return err
 }
@@ -39,12 +45,21 @@ func (s *Service) Shutdown(ctx context.Context) error {
 // apiReply is about as long as the document that the first publication's mock gives.
 const apiReply = `{"status":"ok","data":"mock external payload"}`
 
-// NewAPI makes what fetch_external_data is sent to: GET /api is answered by a short document.
+// NewAPI makes what fetch_external_data is sent to: GET /api is answered by a short document. It answers by our own HTTP loop,
+// so that little of what a server's fetch takes is the backend's.
 func NewAPI() *Service {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, apiReply)
-	})
-	return newService(mux)
+	return &Service{http1.New(http1.Config{MaxHead: 32 << 10}, func(_ context.Context, req *http1.Request, reply *http1.Reply) {
+		switch {
+		case string(req.Path()) != "/api":
+			reply.Status, reply.ContentType = http.StatusNotFound, "text/plain; charset=utf-8"
+			reply.Body = append(reply.Body, "nothing at this path; want /api\n"...)
+		case string(req.Method) != http.MethodGet && string(req.Method) != http.MethodHead:
+			reply.Status, reply.ContentType = http.StatusMethodNotAllowed, "text/plain; charset=utf-8"
+			reply.Header = append(reply.Header, "Allow: GET, HEAD\r\n"...)
+			reply.Body = append(reply.Body, "want GET\n"...)
+		default:
+			reply.ContentType = "application/json"
+			reply.Body = append(reply.Body, apiReply...)
+		}
+	})}
 }

@@ -1,13 +1,11 @@
 package tools
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,13 +23,13 @@ const maxAnswer = 1 << 20
 // A shop is what the second set's tools share.
 type shop struct {
 	catalogue string
-	http      *http.Client
+	http      *client
 	redis     *resp.Client
 	orders    atomic.Int64
 }
 
 func newShop(b Backends) *shop {
-	return &shop{catalogue: b.Catalogue, http: newClient(fetchTimeout), redis: resp.New(b.Redis)}
+	return &shop{catalogue: b.Catalogue, http: newClient(fetchTimeout, maxAnswer), redis: resp.New(b.Redis)}
 }
 
 func (s *shop) tools() []Tool {
@@ -56,26 +54,16 @@ func (s *shop) tools() []Tool {
 
 // ask makes a request of the catalogue and decodes its answer into out.
 func (s *shop) ask(ctx context.Context, method, path string, body []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, s.catalogue+path, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("catalogue: %w", err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	r, err := s.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("catalogue: %w", err)
-	}
-	defer r.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+	got, err := s.http.do(ctx, method, s.catalogue+path, body)
 	switch {
 	case err != nil:
 		return fmt.Errorf("catalogue: %w", err)
-	case r.StatusCode != http.StatusOK:
-		return fmt.Errorf("catalogue: %s %s: status %d: %.100s", method, path, r.StatusCode, data)
+	case got.status != http.StatusOK:
+		return fmt.Errorf("catalogue: %s %s: status %d: %.100s", method, path, got.status, got.body)
+	case !got.whole:
+		return fmt.Errorf("catalogue: %s %s: an answer of more than %d bytes", method, path, maxAnswer)
 	}
-	if err := json.Unmarshal(data, out); err != nil {
+	if err := json.Unmarshal(got.body, out); err != nil {
 		return fmt.Errorf("catalogue: its answer: %w", err)
 	}
 	return nil

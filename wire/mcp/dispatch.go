@@ -46,18 +46,14 @@ func (s *Server) modernOnly(x *exchange, c *catalog, dst []byte) ([]byte, *Error
 		Supported    []string `json:"supportedVersions"`
 		Capabilities any      `json:"capabilities"`
 		Instructions string   `json:"instructions,omitempty"`
-	}{revisions(), s.capabilities(x, c), s.cfg.Instructions})
+	}{revisions(), c.capabilities(true), s.cfg.Instructions})
 }
 
 func (s *Server) legacyOnly(x *exchange, c *catalog, dst []byte) ([]byte, *Error) {
 	switch method := string(x.m.method); {
 	case method == "initialize":
-		return s.result(dst, x, false, struct {
-			Version      string `json:"protocolVersion"`
-			Capabilities any    `json:"capabilities"`
-			Server       any    `json:"serverInfo"`
-			Instructions string `json:"instructions,omitempty"`
-		}{x.rev.String(), s.capabilities(x, c), s.info(), s.cfg.Instructions})
+		dst = append(appendResult(dst, x.m.id), `{"protocolVersion":"`...)
+		return append(append(dst, x.rev.String()...), c.welcome[x.tells()]...), nil
 	case method == "ping":
 		return append(appendResult(dst, x.m.id), "{}}"...), nil
 	case x.sess == nil:
@@ -93,10 +89,11 @@ func (s *Server) subscribe(x *exchange, c *catalog, dst []byte) ([]byte, *Error)
 	return append(appendResult(dst, x.m.id), "{}}"...), nil
 }
 
-// capabilities is what the server offers to the client of x.
-func (s *Server) capabilities(x *exchange, c *catalog) map[string]any {
-	// Without a session or a stream of changes there is no way to tell a legacy client of a change.
-	tells := x.rev.modern() || x.sess != nil
+// tells reports whether the client of x can be told of changes: without a session or a stream of changes there is no way to.
+func (x *exchange) tells() bool { return x.rev.modern() || x.sess != nil }
+
+// capabilities is what the catalog offers to a client that can, or can't, be told of changes.
+func (c *catalog) capabilities(tells bool) map[string]any {
 	all := map[string]any{}
 	if c.hadTools {
 		all["tools"] = map[string]any{"listChanged": tells}

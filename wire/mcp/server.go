@@ -93,7 +93,9 @@ func New(cfg Config) *Server {
 	s.identity = fmt.Appendf(nil, `,"_meta":{"%s":%s}`, metaServerInfo, mustJSON(s.info()))
 	s.ttl = fmt.Appendf(nil, `,"ttlMs":%d,"cacheScope":"public"`, cfg.ListTTL.Milliseconds())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.catalog.Store(&catalog{})
+	none := new(catalog)
+	s.greets(none)
+	s.catalog.Store(none)
 	s.sessions.init(cfg)
 	s.streams.init(cfg)
 	return s
@@ -132,6 +134,23 @@ type catalog struct {
 
 	// Once the server has offered some, it says so for good: what a client was told must not become untrue.
 	hadTools, hadResources, hadPrompts bool
+
+	// What a response to initialize ends with, behind the revision: made once, for clients that can and can't be told of
+	// changes. A session begins with it, and many have only one request more.
+	welcome map[bool][]byte
+}
+
+// greets makes what clients of a catalog are welcomed with.
+func (s *Server) greets(c *catalog) {
+	c.welcome = make(map[bool][]byte)
+	for _, tells := range []bool{false, true} {
+		rest := mustJSON(struct {
+			Capabilities any    `json:"capabilities"`
+			Server       any    `json:"serverInfo"`
+			Instructions string `json:"instructions,omitempty"`
+		}{c.capabilities(tells), s.info(), s.cfg.Instructions})
+		c.welcome[tells] = append(append([]byte(`",`), rest[1:]...), '}')
+	}
 }
 
 // AddTools adds tools, all or none; one with a name that is there replaces it. Clients that asked to be told are.
@@ -205,6 +224,7 @@ func (s *Server) change(what changes, f func(c *catalog) error) error {
 	next := *s.catalog.Load()
 	err := f(&next)
 	if err == nil {
+		s.greets(&next)
 		s.catalog.Store(&next)
 	}
 	s.mu.Unlock()
