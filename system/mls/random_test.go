@@ -131,7 +131,8 @@ func (w *world) propose() {
 	case 1:
 		m = must(from.group.Propose(from.group.ExternalPSK([]byte{byte(w.rng.IntN(9))}), nil))(w.t)
 	default:
-		m = must(from.group.Propose(SetExtensions(), nil))(w.t)
+		// The same proposal twice is the same message if it is not encrypted, and refused: the data tells them apart.
+		m = must(from.group.Propose(SetExtensions(), fmt.Append(nil, w.ops["proposed"])))(w.t)
 	}
 	broadcast(w.t, w.members, from, m)
 	w.ops["proposed"]++
