@@ -49,7 +49,7 @@ func TestEverySystemAnswersWhenItHasStarted(t *testing.T) {
 		"spawn":   {"http", `{"error":"no route \"/v1/note\"","id":0,"status":"error"}`},
 		"agents":  {"http", "404 page not found\n"},
 		"gateway": {"http", `{"error":"nothing at this path"}`},
-		"api":     {"http", "404 page not found\n"},
+		"api":     {"http", "nothing at this path; want /api\n"},
 
 		"catalogue": {"http", "404 page not found\n"},
 	}
