@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -305,15 +307,19 @@ func (s *Server) sweep() {
 			return
 		case <-tick.C:
 		}
+		var gone []net.Conn
 		s.mu.Lock()
 		for nc, c := range s.conns {
 			if now := c.frames.Load(); now != c.seen {
 				c.seen, c.missed = now, 0
 			} else if c.missed++; c.missed > 3 {
-				nc.Close()
+				gone = append(gone, nc)
 			}
 		}
 		s.mu.Unlock()
+		for _, nc := range gone {
+			nc.Close() // it waits for a request that is being answered where it was read
+		}
 	}
 }
 
@@ -342,10 +348,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	for nc := range s.conns {
+	left := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, nc := range left {
 		nc.Close()
 	}
-	s.mu.Unlock()
 	<-gone
 	return ctx.Err()
 }

@@ -72,6 +72,8 @@ type Conn struct {
 	watcher sync.WaitGroup
 
 	in         *Reader   // owned by who reads
+	trip       *trip     // owned by who reads; nil where nc is no socket
+	left       func()    // of who trips: what it sent has left
 	readUntil  time.Time // owned by who reads
 	writeUntil time.Time // owned by who writes
 
@@ -92,6 +94,7 @@ type Conn struct {
 func New(nc net.Conn, f Framing, cfg Config) *Conn {
 	c := &Conn{nc: nc, framing: f, cfg: cfg.withDefaults(), in: NewReader(nc, f), dead: make(chan struct{})}
 	c.in.Eager(nc)
+	c.trip, c.left = newTrip(nc), c.written
 	c.bits = bits.Len(uint(c.cfg.InFlight - 1))
 	c.free = make(chan uint16, c.cfg.InFlight)
 	if c.cfg.IdleRead > 0 {
@@ -168,6 +171,9 @@ func (c *Conn) enqueue(s *slot, index uint16, x Exchange) error {
 func (c *Conn) await(ctx context.Context, s *slot, index uint16, now time.Time) error {
 	for fresh := true; ; {
 		switch {
+		case fresh && c.lone(s):
+			c.there(ctx, s, now)
+			fresh = false
 		case c.unwritten() && (s.state == waiting || len(c.parked) == 0):
 			if !fresh {
 				now = time.Now()

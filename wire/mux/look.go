@@ -35,10 +35,15 @@ func (f *Reader) Eager(nc net.Conn) {
 	}
 }
 
-// read reads what comes soon into b; 0 and no error mean that nothing did.
-func (l *looker) read(b []byte) (n int, err error) {
+// note counts a wait.
+func (l *looker) note() {
 	l.often += (float64(l.frames) - l.often) / 8
 	l.frames = 0
+}
+
+// read reads what comes soon into b; 0 and no error mean that nothing did.
+func (l *looker) read(b []byte) (n int, err error) {
+	l.note()
 	if l.often < shared {
 		return 0, nil
 	}
@@ -55,3 +60,15 @@ func (l *looker) read(b []byte) (n int, err error) {
 	l.missed++
 	return 0, nil
 }
+
+// alone notes that all that came was read, and reports whether so few frames come at a time that waiting at once is best.
+func (f *Reader) alone() bool {
+	if f.look == nil {
+		return true
+	}
+	f.look.note()
+	return f.look.often < shared
+}
+
+// Alone reports whether frames come one at a time.
+func (f *Reader) Alone() bool { return f.look == nil || f.look.often < shared }

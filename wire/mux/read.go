@@ -18,7 +18,11 @@ const glance = 10 * time.Millisecond
 func (c *Conn) read(ctx context.Context, mine *slot, now time.Time) {
 	c.reading = true
 	c.mu.Unlock()
-	err := c.bound(ctx, now)
+	c.take(mine, c.bound(ctx, now))
+}
+
+// take goes on with reading; err is what became of it so far. mu is not held and then is.
+func (c *Conn) take(mine *slot, err error) {
 	for done := false; err == nil && (!done || c.in.Buffered()); {
 		var frame []byte
 		if frame, err = c.in.Next(); err == nil {
@@ -40,9 +44,12 @@ func (c *Conn) read(ctx context.Context, mine *slot, now time.Time) {
 
 // bound makes reading end when ctx does, and from time to time. A deadline that is early costs a look at ctx; one that
 // will do is left as it is.
-func (c *Conn) bound(ctx context.Context, now time.Time) error {
+func (c *Conn) bound(ctx context.Context, now time.Time) error { return c.boundBy(ctx, now, false) }
+
+// boundBy is bound; always bounds reading for a ctx that has no end, too.
+func (c *Conn) boundBy(ctx context.Context, now time.Time, always bool) error {
 	deadline, has := ctx.Deadline()
-	if !has && ctx.Done() == nil {
+	if !has && ctx.Done() == nil && !always {
 		if c.readUntil.IsZero() {
 			return nil
 		}

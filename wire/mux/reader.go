@@ -104,6 +104,17 @@ func (f *Reader) read() (n int, err error) {
 	return 0, io.ErrNoProgress
 }
 
+// after writes out by t and reads what comes then, towards the next frame. When rest is left, nothing was read; see trip.do.
+func (f *Reader) after(t *trip, out []byte, sent func()) (rest []byte, err error) {
+	if f.look != nil {
+		f.look.note()
+	}
+	f.room(f.frames.Header())
+	n, rest, err := t.do(f.buf[f.w:], out, sent)
+	f.w += n
+	return rest, err
+}
+
 // room makes room for more of a frame of need bytes. The buffer at most doubles: a peer that names a large length must
 // send as much before we hold it.
 func (f *Reader) room(need int) {
