@@ -153,7 +153,7 @@ func (c *loadCmd) conduct(ctx context.Context, s *streams, p plan.Plan, open *su
 	status := newStatus(s.err)
 	o := lab.Options{
 		Settings: p.Settings, Claimed: p.Settings, Seed: cmp.Or(c.Seed, 1+rand.Int64N(9999)), Toll: version(), Environ: environ,
-		Hop: open.Hop, Progress: status.show, Wait: pacer.Wait, Watch: watch.Stop,
+		Hop: open.Hop, Polling: open.Polling, Progress: status.show, Wait: pacer.Wait, Watch: watch.Stop,
 	}
 	if gate != nil {
 		o.Look = gate.look

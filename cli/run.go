@@ -387,7 +387,7 @@ func conduct(ctx context.Context, s *streams, c conducting) (*result.Document, e
 	defer pacer.Close()
 	doc, runErr := lab.Run(ctx, c.plan, c.open, lab.Options{
 		Settings: c.settings, Claimed: c.claimed, Seed: c.seed, Toll: version(), Environ: environ,
-		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit, Carried: c.open.Carried,
+		Hop: c.open.Hop, MemoryLimit: c.open.MemoryLimit, Carried: c.open.Carried, Polling: c.open.Polling,
 		Progress: func(p lab.Progress) {
 			status.show(p)
 			live.show(p)

@@ -128,6 +128,8 @@ type Options struct {
 
 	MemoryLimit int64 // on each contender, bytes; 0 = none
 
+	Polling func() error // asked after each round where the plan wants processors that do not sleep: why they did; nil: nothing keeps them from it
+
 	Watched func() time.Duration                  // CPU time that others spent on showing the run, charged to the client; nil for none
 	Wait    load.Wait                             // paces an open model's arrivals; nil waits by the runtime's timers
 	Pauses  func() (load.Wait, func())            // makes what a closed model's VU thinks by; nil by the runtime's timers

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"toll/lab"
 	"toll/lab/check"
 	"toll/lab/load"
@@ -133,6 +136,7 @@ func run(ctx context.Context, t *testing.T, h *house, s plan.Settings, o lab.Opt
 	t.Helper()
 	h.start = time.Now()
 	o.Settings, o.Claimed, o.Seed = s, settings(), 42
+	o.Claimed.Idle = s.Idle
 	o.Hop = result.Hop{Kind: "loopback"}
 	return lab.Run(ctx, thePlan(), h, o)
 }
@@ -340,6 +344,42 @@ func TestWhatRanDifferentlyIsListed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What the plan asks of the machine and does not get is a deviation that the document's rules know.
+func TestWhatTheMachineDidNotGiveIsListed(t *testing.T) {
+	for name, x := range map[string]struct {
+		polling func() error
+		idle    string
+		gap     string
+	}{
+		"given":      {func() error { return nil }, plan.Poll, ""},
+		"not given":  {func() error { return errors.New("processors fell asleep 3 times") }, "", "processors fell asleep 3 times"},
+		"not tended": {nil, "", "nothing keeps them from sleep"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := settings()
+			s.Idle = plan.Poll
+			d, err := run(t.Context(), t, &house{fakes: standard()}, s, lab.Options{Polling: x.polling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []plan.Deviation{{What: "idle", Claimed: plan.Poll, Ran: plan.Any}}
+			if x.idle == plan.Poll {
+				want = nil
+			}
+			if diff := cmp.Diff(want, d.Method.Deviations, cmpopts.EquateEmpty()); diff != "" || d.Method.Idle != x.idle {
+				t.Errorf("%s: idle %q, deviations %s", name, d.Method.Idle, diff)
+			}
+			gap := slices.IndexFunc(d.Gaps, func(g result.Gap) bool { return g.Row == "method.idle" })
+			if (gap >= 0) != (x.gap != "") || gap >= 0 && d.Gaps[gap].Reason != x.gap {
+				t.Errorf("%s: gaps %v; want %q", name, d.Gaps, x.gap)
+			}
+			for _, v := range check.Rules(d) {
+				t.Errorf("%s: %v", name, v)
+			}
+		})
+	}
 }
 
 // In a fixed order every round calls the contenders as the set lists them, although they connect in random order.

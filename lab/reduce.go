@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -177,12 +178,12 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 		d.Method.Hop.MeasuredRTT = rtt
 	}
 	d.Gaps = append(d.Gaps, r.gaps...)
+	if r.o.Settings.Idle == plan.Poll {
+		r.idle(d)
+	}
 	d.Method.Deviations = d.Deviations()
 	if asked := r.o.Settings.Limits; asked != (plan.Quota{}) && d.Method.Limits.Mechanism == "none" {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "limits", Claimed: asked.String(), Ran: "none in force"})
-	}
-	if r.o.Settings.Processors == plan.Held && d.Method.Processors != plan.Held {
-		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "processors", Claimed: plan.Held, Ran: plan.Any})
 	}
 	if partial {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
@@ -202,6 +203,19 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 	d.Judge(r.plan.Thresholds)
 	d.Verdict = check.Verdict(d)
 	return d
+}
+
+// idle says whether processors with nothing to do stayed awake, which the plan asks for.
+func (r *run) idle(d *result.Document) {
+	err := errors.New("nothing keeps them from sleep")
+	if r.o.Polling != nil {
+		err = r.o.Polling()
+	}
+	if err != nil {
+		d.Gaps = append(d.Gaps, result.Gap{Row: "method.idle", Reason: err.Error()})
+		return
+	}
+	d.Method.Idle = plan.Poll
 }
 
 // watched charges what others spent on showing the run to the client of each row, in the proportion of the rows' times.

@@ -244,6 +244,9 @@ func method(d *result.Document) []fact {
 	if m.Processors != "" {
 		out = append(out, fact{"processors", m.Processors + ": those of each process stand in its row"})
 	}
+	if m.Idle != "" {
+		out = append(out, fact{"processors with nothing to do", m.Idle + ": they looked for work and did not sleep"})
+	}
 	return out
 }
 

@@ -52,6 +52,9 @@ func headline(d *result.Document, g *result.Group) string {
 	if on := processorsText(g); on != "" {
 		parts = append(parts, on)
 	}
+	if d.Method.Idle == plan.Poll {
+		parts = append(parts, "idle processors poll")
+	}
 	parts = append(parts, "µs")
 	return strings.Join(parts, " · ")
 }

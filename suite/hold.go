@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -19,6 +20,7 @@ type holding struct {
 // wants it. Where the system can't, nothing is held, and the document says that what ran is not what was claimed; so it is
 // where what is called runs on another machine, on which nothing of ours takes its processors.
 func (h *house) hold(callers int) {
+	h.keepAwake()
 	if h.plan.Settings.Processors != plan.Held || h.remote != nil {
 		return
 	}
@@ -57,6 +59,39 @@ func (h *house) places(s seat) (own, behind place.Set) {
 		return h.held.Both(), nil
 	}
 	return h.held.Contenders, nil
+}
+
+// A wakefulness is what keeps the machine's processors from sleep when they have nothing to do.
+type wakefulness struct {
+	polling *place.Polling
+	err     error // why there is none
+}
+
+// keepAwake keeps processors from sleep until the run ends, where the plan wants it. Those of another machine are not ours to keep.
+func (h *house) keepAwake() {
+	if h.plan.Settings.Idle == plan.Poll && h.remote == nil && h.awake == (wakefulness{}) {
+		h.awake.polling, h.awake.err = place.Poll()
+	}
+}
+
+// polling is why processors slept.
+func (h *house) polling() error {
+	switch {
+	case h.remote != nil:
+		return errors.New("the contenders' processors are on another machine")
+	case h.awake.polling == nil:
+		return cmp.Or(h.awake.err, errors.New("nothing was started"))
+	}
+	return h.awake.polling.InForce()
+}
+
+// letSleep lets processors sleep again.
+func (h *house) letSleep() error {
+	if h.awake.polling == nil {
+		return nil
+	}
+	defer func() { h.awake = wakefulness{} }()
+	return h.awake.polling.Close()
 }
 
 // release lets this process run on any processor again.

@@ -48,6 +48,33 @@ func TestARunIsHeldForItsCallersAndLetGo(t *testing.T) {
 	}
 }
 
+func TestARunKeepsProcessorsAwakeWhereItsPlanAsks(t *testing.T) {
+	free := new(house)
+	if free.hold(1); free.awake != (wakefulness{}) {
+		t.Errorf("a plan that does not ask for it keeps processors awake: %+v", free.awake)
+	}
+	asks := plan.Plan{Settings: plan.Settings{Idle: plan.Poll}}
+	far := &house{plan: asks, remote: new(remote)}
+	if far.hold(1); far.awake != (wakefulness{}) || far.polling() == nil {
+		t.Errorf("contenders are on another machine, and processors are said to poll (%+v)", far.awake)
+	}
+	h := &house{plan: asks}
+	if err := h.polling(); err == nil {
+		t.Error("before anything was started, processors are said to poll")
+	}
+	h.hold(1)
+	own, can := place.Poll()
+	if can == nil {
+		defer own.Close()
+	}
+	if err := h.polling(); (err == nil) != (can == nil) {
+		t.Errorf("polling: %v; what keeps this machine from it: %v", err, can)
+	}
+	if err := h.letSleep(); err != nil || h.awake.polling != nil {
+		t.Errorf("letting processors sleep: %v", err)
+	}
+}
+
 func TestAnEngineThatCallsIsTheClientOfWhatItStarts(t *testing.T) {
 	t.Parallel()
 	engine := func(*contender.Process) load.Target { return nil }

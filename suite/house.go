@@ -34,6 +34,7 @@ type house struct {
 	remote  *remote           // the processes of a target; nil where they are ours
 	digests map[string]string // by name: reading a program once is enough
 	held    holding
+	awake   wakefulness
 }
 
 // digest returns what of once, under a contender's name.

@@ -12,6 +12,7 @@ import (
 
 	"toll/contender"
 	"toll/contender/owner"
+	"toll/contender/place"
 	"toll/lab"
 	"toll/lab/plan"
 	"toll/lab/result"
@@ -135,10 +136,19 @@ func (o *Opener) Carried() (time.Duration, bool) {
 	return 0, false
 }
 
-// Close lets this process run on any processor again, and removes the link to the hop's far side and the folder that the
+// Polling is why processors slept, although the plan asks for such that don't; nil when none did. A fleet's load starts nothing
+// here.
+func (o *Opener) Polling() error {
+	if o.house == nil {
+		return place.ErrSleeps
+	}
+	return o.house.polling()
+}
+
+// Close lets this process run on any processor again and processors sleep, and removes the link to the hop's far side and the folder that the
 // opener kept sockets and fixtures in.
 func (o *Opener) Close() error {
-	err := errors.Join(o.house.release(), os.RemoveAll(o.house.dir))
+	err := errors.Join(o.house.release(), o.house.letSleep(), os.RemoveAll(o.house.dir))
 	if link := o.house.ground.link; link != nil {
 		err = errors.Join(err, link.Close())
 	}

@@ -54,6 +54,7 @@ func Deviations(claimed, ran Settings) []Deviation {
 	add("semantics", cmp.Or(claimed.Semantics, Strict), cmp.Or(ran.Semantics, Strict))
 	add("hop", cmp.Or(claimed.Hop, "loopback"), cmp.Or(ran.Hop, "loopback"))
 	add("processors", cmp.Or(claimed.Processors, Any), cmp.Or(ran.Processors, Any))
+	add("idle", cmp.Or(claimed.Idle, Any), cmp.Or(ran.Idle, Any))
 	add("timeout", time.Duration(claimed.Timeout), time.Duration(ran.Timeout))
 	return out
 }

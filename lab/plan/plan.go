@@ -31,6 +31,9 @@ const (
 	Any  = "any"
 )
 
+// Poll has processors with nothing to do look for work; [Any] leaves to the system what they do.
+const Poll = "poll"
+
 // Whether each contender has a server process of its own.
 const (
 	Separate = "separate"
@@ -109,6 +112,7 @@ type Settings struct {
 	Limits     Quota              `yaml:"limits,omitempty" json:"limits,omitzero"`          // on each contender's process tree
 	Hop        string             `yaml:"hop,omitempty" json:"hop,omitempty"`               // loopback (also when empty) | netns | netns:5ms
 	Processors string             `yaml:"processors,omitempty" json:"processors,omitempty"` // any (also when empty) | held: with one caller all on one, else the client on half of them and the contenders on the rest
+	Idle       string             `yaml:"idle,omitempty" json:"idle,omitempty"`             // of this machine's processors with nothing to do: any (also when empty), as the system has it | poll: they do not sleep
 
 	Backends  map[string]Quota `yaml:"backends,omitempty" json:"backends,omitempty"`   // by name: limits on what stands behind each contender; none where it is not named
 	Semantics string           `yaml:"semantics,omitempty" json:"semantics,omitempty"` // strict (also when empty) | published: a check of a reply's content that fails is counted and fails no call
@@ -258,6 +262,9 @@ func (s Settings) With(o *Settings) Settings {
 	if o.Processors != "" {
 		s.Processors = o.Processors
 	}
+	if o.Idle != "" {
+		s.Idle = o.Idle
+	}
 	if o.Backends != nil {
 		s.Backends = o.Backends
 	}
@@ -361,6 +368,9 @@ func (s Settings) check() (field, msg string) {
 	}
 	if s.Processors != "" && s.Processors != Held && s.Processors != Any {
 		return "processors", fmt.Sprintf("processors is %q; expected held or any", s.Processors)
+	}
+	if s.Idle != "" && s.Idle != Poll && s.Idle != Any {
+		return "idle", fmt.Sprintf("idle is %q; expected poll or any", s.Idle)
 	}
 	if len(s.Concurrency) == 0 {
 		return "concurrency", "concurrency is empty; expected at least one number of VUs"

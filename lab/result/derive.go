@@ -115,6 +115,7 @@ func (d *Document) Deviations() []plan.Deviation {
 	if d.Method.Hop.Kind == RemoteHost {
 		out = append(out, plan.Deviation{What: "processes", Claimed: "started anew for each round", Ran: "the target's, which live through all rounds"})
 	}
+	out = append(out, d.ungiven()...)
 	var blind []string
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -124,6 +125,17 @@ func (d *Document) Deviations() []plan.Deviation {
 	}
 	if len(blind) > 0 {
 		out = append(out, plan.Deviation{What: "replies", Claimed: "verified", Ran: "drained undecoded: " + strings.Join(blind, ", ")})
+	}
+	return out
+}
+
+// ungiven is what the plan asks of the machine and the machine did not give.
+func (d *Document) ungiven() (out []plan.Deviation) {
+	if d.Plan.Settings.Processors == plan.Held && d.Method.Processors != plan.Held {
+		out = append(out, plan.Deviation{What: "processors", Claimed: plan.Held, Ran: plan.Any})
+	}
+	if d.Plan.Settings.Idle == plan.Poll && d.Method.Idle != plan.Poll {
+		out = append(out, plan.Deviation{What: "idle", Claimed: plan.Poll, Ran: plan.Any})
 	}
 	return out
 }

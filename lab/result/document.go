@@ -57,6 +57,7 @@ type Method struct {
 	Hop         Hop              `json:"hop"`
 	Limits      Limits           `json:"limits"`
 	Processors  string           `json:"processors,omitempty"` // held; absent: any that the system chose
+	Idle        string           `json:"idle,omitempty"`       // poll: processors with nothing to do did not sleep; absent: as the system has it
 	Replicates  int              `json:"replicates"`           // rounds: every contender is started anew for each
 	Deviations  []plan.Deviation `json:"deviations"`
 }
