@@ -17,7 +17,8 @@ import (
 // gatewayFlags are those of serve that only gateway has.
 type gatewayFlags struct {
 	Routes   string `help:"gateway: serve the agents of a topology file by the routes in this one (YAML)." placeholder:"FILE" type:"existingfile"`
-	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, or bare: the same handlers on net/http without agents." default:"" placeholder:"NAME"`
+	Front    string `help:"gateway: what answers HTTP/1.1, loop (ours), nethttp, bare: the same handlers on net/http without agents, or socket: one of them on a bare socket." default:"" placeholder:"NAME"`
+	Call     string `help:"gateway: what --front socket calls for each message of 160 bytes: an operation and its payload, such as 'fibonacci {\"n\":20}'." default:"" placeholder:"TEXT"`
 	Remote   bool   `help:"gateway: have the agents in another process, behind a NATS server in a third; both are started with it."`
 	Threads  int    `help:"gateway: how many threads Go has at work at a time, in place of as many as it finds processors for." default:"0" placeholder:"N"`
 	Clients  string `help:"gateway: whether clients show a certificate, none, optional or required." default:"" placeholder:"KIND"`
@@ -53,6 +54,15 @@ func (f *gatewayFlags) config(c *serveCmd, cfg *system.Config) error {
 	case f.Front == "bare":
 		return usage("--routes: --front bare has no agents")
 	}
+	switch socket := f.Front == "socket"; {
+	case socket && f.Call == "":
+		return usage("--front socket: --call says what its messages call, such as --call 'fibonacci {\"n\":20}'")
+	case f.Call != "" && !socket:
+		return usage("--call: only gateway --front socket has it")
+	case socket && (c.Cert != "" || f.Routes != "" || c.Bus.At != ""):
+		return usage("--front socket: it has no agents, so no --routes and no --remote, and no certificates")
+	}
+	cfg.Call = f.Call
 	cfg.Front, cfg.Routes, cfg.Threads = f.Front, f.Routes, f.Threads
 	if c.System == "gateway" && c.Cert != "" {
 		cfg.Gateway = &system.GatewayTLS{Cert: c.Cert, Key: c.Key, Clients: f.Clients, CA: f.ClientCA, Allow: f.Allow}

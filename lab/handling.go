@@ -41,7 +41,7 @@ func (s *rowState) handle(before, after handled) {
 	}
 }
 
-// framework is what is left of a call when the handler's own time is taken off: total − handler.
+// framework is what is left of a call when the handler's own time is taken off: total − handler. It needs the row's costs.
 func framework(s *rowState, row *result.Row) {
 	if row.Latency == nil || !s.handled.known || s.handled.calls == 0 {
 		return
@@ -49,5 +49,9 @@ func framework(s *rowState, row *result.Row) {
 	handler := micros(float64(s.handled.took) / float64(s.handled.calls))
 	row.Framework = &result.Framework{
 		Handler: handler, Overhead: result.Round3(row.Latency.Mean - handler), Share: result.Round5((row.Latency.Mean - handler) / row.Latency.Mean),
+	}
+	if cpu := row.Server.CPU; cpu != nil && *cpu > 0 && row.Concurrency == 1 {
+		row.Framework.CPU = result.Ptr(result.Round3(*cpu - handler))
+		row.Framework.CPUShare = result.Ptr(result.Round5((*cpu - handler) / *cpu))
 	}
 }

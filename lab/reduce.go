@@ -325,13 +325,13 @@ func (r *run) row(s *rowState) result.Row {
 	row.Parts = parts(&s.shard)
 	row.BadParts = s.shard.BadParts
 	row.Failing = latency(&s.shard.Failing)
-	framework(s, &row)
 	row.Service = latency(&s.shard.Service)
 	row.Tail = tail(&s.shard, time.Duration(r.o.Settings.Timeout))
 	row.Retained = s.retention()
 	r.little(s, &row)
 	r.timed(s, &row)
 	r.costs(s, &row)
+	framework(s, &row)
 	if len(s.rounds) < r.o.Settings.Rounds && r.done == r.total {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("measured in %d of %d rounds; the gaps say why", len(s.rounds), r.o.Settings.Rounds))
 	}

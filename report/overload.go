@@ -11,8 +11,12 @@ func frameworkText(rows []*result.Row) []string {
 	var out []string
 	for _, r := range rows {
 		if f := r.Framework; f != nil {
-			out = append(out, fmt.Sprintf("framework of %s = total − handler, mean µs: %s − %s = %s, %.1f %% of a call",
-				name(r), digits(f.Handler+f.Overhead), digits(f.Handler), digits(f.Overhead), 100*f.Share))
+			text := fmt.Sprintf("framework of %s = total − handler, mean µs: %s − %s = %s, %.1f %% of a call",
+				name(r), digits(f.Handler+f.Overhead), digits(f.Handler), digits(f.Overhead), 100*f.Share)
+			if f.CPU != nil {
+				text += fmt.Sprintf("; %s and %.1f %% of its CPU time", digits(*f.CPU), 100**f.CPUShare)
+			}
+			out = append(out, text)
 		}
 	}
 	return out

@@ -18,12 +18,15 @@ import (
 
 	"toll/system/agent"
 	"toll/system/gateway"
+	"toll/system/opserver"
 	"toll/wire/envelope"
 )
 
 // Fronts returns what can stand before the agents of the system gateway: our HTTP loop, net/http, or nothing at all: the
 // same handlers on bare net/http, without agents.
-func Fronts() []string { return []string{"loop", "nethttp", "bare"} }
+func Fronts() []string { return []string{"loop", "nethttp", "bare", socketFront} }
+
+const socketFront = "socket"
 
 // GatewayTLS are the files of a gateway's certificates.
 type GatewayTLS = gateway.TLS
@@ -125,7 +128,7 @@ func (t *tally) handled() (calls, ns int64, ok bool) {
 const workWithin = 2 * time.Millisecond
 
 // buildGateway makes a gateway before real agents, or the bare server that it is compared with.
-func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
+func buildGateway(ctx context.Context, cfg Config, oc opserver.Config) (server, string, error) {
 	scheme := "http"
 	if cfg.Gateway != nil {
 		scheme = "https"
@@ -138,6 +141,10 @@ func buildGateway(ctx context.Context, cfg Config) (server, string, error) {
 		return s, scheme, err
 	}
 	t := new(tally)
+	if cfg.Front == socketFront {
+		s, err := newSocket(cfg, t, oc)
+		return s, "tcp", err
+	}
 	if cfg.Tools.Set != "" && cfg.Front != "bare" {
 		return buildToolGateway(ctx, cfg, scheme)
 	}

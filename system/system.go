@@ -41,6 +41,7 @@ type Config struct {
 
 	Threads int         // of gateway: how many Go has at work at a time; 0 for as many as it finds, and at least 2 where a route has Within
 	Front   string      // of gateway: one of Fronts, loop when empty
+	Call    string      // of the front socket: the operation that each message calls, a space, and its payload in JSON
 	Gateway *GatewayTLS // of gateway: its certificates and who may make requests; nil serves in the clear
 }
 
@@ -129,7 +130,7 @@ func build(ctx context.Context, name string, cfg Config, oc opserver.Config) (s 
 	case "catalogue":
 		return buildCatalogue(ctx, cfg)
 	case "gateway":
-		return buildGateway(ctx, cfg)
+		return buildGateway(ctx, cfg, oc)
 	case "ops":
 		return buildOps(cfg, oc)
 	case "echo":

@@ -290,6 +290,11 @@ type Framework struct {
 	Handler  float64 `json:"handler_us"`  // mean
 	Overhead float64 `json:"overhead_us"` // mean of the calls − mean of the handler
 	Share    float64 `json:"share"`       // of the whole call
+
+	// With one caller the handler has a processor while it runs, so that its time is CPU time, but for what interrupts it:
+	// what else the contender spends on a call is its framework's, without the client and without anybody's waiting.
+	CPU      *float64 `json:"cpu_us,omitempty"`    // the contender's CPU time of a call − mean of the handler
+	CPUShare *float64 `json:"cpu_share,omitempty"` // of the contender's CPU time
 }
 
 // Lateness is how late calls were sent, µs.

@@ -1,6 +1,7 @@
 package opserver
 
 import (
+	"io"
 	"net"
 	"sync/atomic"
 )
@@ -16,6 +17,26 @@ func NewEcho(cfg Config) *Floor {
 				return
 			}
 			if _, err := nc.Write(buf[:n]); err != nil {
+				return
+			}
+			done.Add(1)
+		}
+	})
+}
+
+// NewWork makes a server that reads a message of size bytes, works, and writes it back: the floor under everything that
+// stands before a handler which does the same work. Work that fails ends the connection.
+func NewWork(cfg Config, size int, work func() error) *Floor {
+	return newFloor(cfg.withDefaults(), func(nc net.Conn, done *atomic.Int64) {
+		buf := make([]byte, size)
+		for {
+			if _, err := io.ReadFull(nc, buf); err != nil {
+				return
+			}
+			if work() != nil {
+				return
+			}
+			if _, err := nc.Write(buf); err != nil {
 				return
 			}
 			done.Add(1)
