@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -141,6 +142,7 @@ func (c *checker) costs(r *result.Row) {
 			figure{"server.cpu_us_per_op", r.Server != nil && r.Server.CPU != nil},
 			figure{"server.rss_peak_mb", r.Server != nil && r.Server.RSSPeakMB != nil})
 	}
+	c.spent(r)
 	for _, f := range need {
 		if !f.there && !c.gap(r, f.field) {
 			c.add(8, r, "%s is missing, and no gap says why", f.field)
@@ -157,6 +159,22 @@ func (c *checker) costs(r *result.Row) {
 	}
 	if r.OK == 0 && len(r.Failed) == 0 {
 		c.add(14, r, "no latency, and neither a failure nor a gap says why")
+	}
+}
+
+// spent holds what was counted on either side to what can be: nobody gives time or memory back.
+func (c *checker) spent(r *result.Row) {
+	server := cmp.Or(r.Server, new(result.ServerCost))
+	for _, f := range []struct {
+		field string
+		v     *float64
+	}{
+		{"client.cpu_us_per_op", r.Client.CPU}, {"client.allocs_per_op", r.Client.Allocs}, {"client.alloc_bytes_per_op", r.Client.AllocBytes},
+		{"server.cpu_us_per_op", server.CPU}, {"server.allocs_per_op", server.Allocs}, {"server.alloc_bytes_per_op", server.AllocBytes},
+	} {
+		if f.v != nil && *f.v < 0 {
+			c.add(8, r, "%s is %v, less than nothing", f.field, *f.v)
+		}
 	}
 }
 

@@ -83,6 +83,7 @@ func TestADocumentThatBreaksARuleIsRejected(t *testing.T) {
 			d.Rows = slices.DeleteFunc(d.Rows, func(r result.Row) bool { return r.Role == result.Null })
 		}, "no null target among the rows"},
 		{7, func(d *result.Document) { row(d, "").Client.CPU = result.Ptr(row(d, "").Latency.Mean) }, "does not say client-bound"},
+		{8, func(d *result.Document) { row(d, "").Client.CPU = result.Ptr(-124.) }, "client.cpu_us_per_op is -124, less than nothing"},
 		{8, func(d *result.Document) { row(d, "").Server.CPU = nil }, "server.cpu_us_per_op is missing, and no gap says why"},
 		{9, func(d *result.Document) {
 			d.Plan.Warmup, d.Plan.Claims.Warmup = 0, 0
