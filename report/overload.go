@@ -6,11 +6,12 @@ import (
 	"toll/lab/result"
 )
 
-// frameworkText says of each row how much of a call is its handler, and how much what stands around it.
+// frameworkText says of each row with one caller how much of a call is its handler, and how much what stands around it. With more
+// the calls' waiting for each other would be most of it.
 func frameworkText(rows []*result.Row) []string {
 	var out []string
 	for _, r := range rows {
-		if f := r.Framework; f != nil {
+		if f := r.Framework; f != nil && r.Concurrency == 1 {
 			text := fmt.Sprintf("framework of %s = total − handler, mean µs: %s − %s = %s, %.1f %% of a call",
 				name(r), digits(f.Handler+f.Overhead), digits(f.Handler), digits(f.Overhead), 100*f.Share)
 			if f.CPU != nil {
