@@ -281,7 +281,7 @@ func (r *run) floorRTT() *float64 {
 	for _, key := range r.order {
 		s := r.rows[key]
 		switch {
-		case s == nil || s.entry.Role != result.Floor || s.setting.Phase == "unix":
+		case s == nil || s.entry.Role != result.Floor || s.entry.Handles || s.setting.Phase == "unix": // one that works is no hop
 		case s.engine() && s.setting.Concurrency == 1 && s.shard.Latency.Count() > 0:
 			return result.Ptr(result.Round5(float64(s.shard.Latency.Quantile(.5)) / 1e6))
 		case s.metered.calls > 0 && s.metered.p50 > 0:

@@ -67,8 +67,8 @@ func ratioText(r *result.Row) string {
 
 // aboveFloor is the row's p50 less the floor's.
 func aboveFloor(r *result.Row, g *result.Group) *float64 {
-	f := g.With(result.Floor)
-	if f == nil || f.Latency == nil || r.Latency == nil || r.Role == result.Floor {
+	f := g.Floor()
+	if f == nil || r.Latency == nil || r.Role == result.Floor {
 		return nil
 	}
 	return result.Ptr(r.Latency.P50 - f.Latency.P50)

@@ -218,6 +218,9 @@ func name(r *result.Row) string {
 	case result.Control:
 		return r.Contender.Name + " (A/A)"
 	case result.Floor:
+		if r.Contender.Name != result.Floor {
+			return r.Contender.Name + " (floor)"
+		}
 		return r.Contender.Name + " (socket)"
 	case result.Null:
 		return r.Contender.Name + " (lab's own)"

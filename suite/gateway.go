@@ -89,7 +89,7 @@ func fronts() map[string]front {
 		"toll-nethttp": {sdk: "toll's gateway on net/http, real agents", serve: []string{"gateway", "--front", "nethttp"}},
 		"toll-remote":  {sdk: "toll's gateway, the agents in another process behind a NATS server", serve: []string{"gateway", "--remote"}},
 		"nethttp":      {sdk: "the same handlers on bare net/http, no agents", serve: []string{"gateway", "--front", "bare"}},
-		"socket":       {sdk: "the same handlers on a bare socket: no HTTP, no JSON, no agents", serve: []string{"gateway", "--front", "socket"}, clear: true},
+		socketName:     {sdk: "the same handlers on a bare socket: no HTTP, no JSON, no agents", serve: []string{"gateway", "--front", "socket"}, role: result.Floor},
 		"null":         {sdk: "one canned reply", serve: []string{"null"}, role: result.Null},
 		"floor":        {sdk: "raw socket, echo", serve: []string{"echo"}, role: result.Floor},
 	}
@@ -186,7 +186,7 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 	if f.role == "" && strings.HasPrefix(s.Case, workCase) {
 		args = append(args, "--threads", workThreads)
 	}
-	bare := name == "socket"
+	bare := name == socketName
 	var client *tls.Config
 	switch {
 	case bare:
@@ -203,18 +203,18 @@ func (b gatewayBench) seat(s lab.Setting, name string, f front, request driver.R
 		client = b.client
 		out.tls = &result.TLS{ServerVerified: true, ClientVerified: true}
 	}
-	if b.plan.Model == plan.Open && driver.LoopWorks && client == nil && f.role != result.Floor && !bare {
+	if b.plan.Model == plan.Open && driver.LoopWorks && client == nil && f.role != result.Floor {
 		out.client = driver.ClientLoop // the cheaper the client, the further from what is measured its own knee
 	}
 	out.clear = s.Phase == mtlsPhase && out.tls == nil
-	out.handles = f.role == "" && name != "toll-remote" // its handlers are in another process
+	out.handles = bare || f.role == "" && name != "toll-remote" // its handlers are in another process
 	out.spec = func() (contender.Spec, error) { return contender.Self(args...) }
 	out.target = func(r contender.Ready, wire *driver.Wire) load.Target {
 		switch {
-		case f.role == result.Floor:
-			return &driver.Echo{Addr: r.Addr, Size: floorHead, Seed: uint64(s.Seed), Wire: wire}
 		case bare:
 			return &driver.Echo{Addr: r.Addr, Size: system.SocketMessage, Seed: uint64(s.Seed), Cold: s.Case == freshCase, Wire: wire}
+		case f.role == result.Floor:
+			return &driver.Echo{Addr: r.Addr, Size: floorHead, Seed: uint64(s.Seed), Wire: wire}
 		}
 		return &driver.HTTP{Addr: r.Addr, Client: out.client, RawRequest: request, Expect: driver.Expect{Body: []byte(reply)}, TLS: client, Wire: wire, Fresh: s.Case == freshCase}
 	}
@@ -226,6 +226,9 @@ const workCase = "work/"
 
 // workThreads lets what stands before a handler that computes read meanwhile, also on one processor.
 const workThreads = "2"
+
+// socketName is the floor that does the handler's work.
+const socketName = "socket"
 
 // freshCase is the empty call over a connection of its own each time: connecting and the handshake are parts of it.
 const freshCase = "empty/fresh"

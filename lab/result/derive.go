@@ -61,6 +61,18 @@ func (g *Group) With(role string) *Row {
 	return nil
 }
 
+// Floor returns the group's floor; of several the slowest, which is the one that does the contenders' own work. nil when none
+// has a latency.
+func (g *Group) Floor() *Row {
+	var out *Row
+	for _, r := range g.Rows {
+		if r.Role == Floor && r.Latency != nil && (out == nil || r.Latency.P50 > out.Latency.P50) {
+			out = r
+		}
+	}
+	return out
+}
+
 // ID names a row in gaps, anomalies and messages.
 func (r *Row) ID() string {
 	id := r.Case + " " + r.Phase + " " + r.Contender.Name

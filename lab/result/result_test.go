@@ -71,6 +71,27 @@ func TestRatiosAndRanksComeFromTheBlocks(t *testing.T) {
 }
 
 // Rows of different cases, phases or concurrencies are never divided by one another.
+// Of two floors the one that does the contenders' own work is the slower, wherever it stands.
+func TestAGroupsFloorIsTheSlowest(t *testing.T) {
+	t.Parallel()
+	at := func(role string, p50 float64) *result.Row { return &result.Row{Role: role, Latency: &result.Latency{P50: p50}} }
+	echo, works, lost := at(result.Floor, 20), at(result.Floor, 5000), &result.Row{Role: result.Floor}
+	for name, x := range map[string]struct {
+		rows []*result.Row
+		want *result.Row
+	}{
+		"none":             {[]*result.Row{at(result.Null, 9)}, nil},
+		"without a call":   {[]*result.Row{lost}, nil},
+		"one":              {[]*result.Row{at("", 30), echo}, echo},
+		"two":              {[]*result.Row{echo, at(result.Baseline, 6000), works}, works},
+		"two, other order": {[]*result.Row{works, lost, echo}, works},
+	} {
+		if got := (&result.Group{Rows: x.rows}).Floor(); got != x.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestRatiosNeverCrossAGroup(t *testing.T) {
 	t.Parallel()
 	d := document()

@@ -36,7 +36,7 @@ func oneAfterTheOther(a, b *Document, why string) (*Comparison, error) {
 // overFloor is a baseline's ratio to the floor of its group, or to the null target.
 func (d *Document) overFloor(r *Row) *Ratio {
 	for _, g := range d.Groups() {
-		if ref := cmp.Or(g.With(Floor), g.With(Null)); g.With(Baseline) == r && ref != nil {
+		if ref := cmp.Or(g.Floor(), g.With(Null)); g.With(Baseline) == r && ref != nil {
 			return ratioOf(r, ref)
 		}
 	}
