@@ -74,7 +74,9 @@ func TestRatiosAndRanksComeFromTheBlocks(t *testing.T) {
 // Of two floors the one that does the contenders' own work is the slower, wherever it stands.
 func TestAGroupsFloorIsTheSlowest(t *testing.T) {
 	t.Parallel()
-	at := func(role string, p50 float64) *result.Row { return &result.Row{Role: role, Latency: &result.Latency{P50: p50}} }
+	at := func(role string, p50 float64) *result.Row {
+		return &result.Row{Role: role, Latency: &result.Latency{P50: p50}}
+	}
 	echo, works, lost := at(result.Floor, 20), at(result.Floor, 5000), &result.Row{Role: result.Floor}
 	for name, x := range map[string]struct {
 		rows []*result.Row
