@@ -34,7 +34,11 @@ func (d *doctor) held() (err error) {
 		if err != nil {
 			return err
 		}
-		text += fmt.Sprintf(" and %v on two; comparisons with one caller hold both to one", round(split))
+		awake, err := d.awake(apart)
+		if err != nil {
+			return err
+		}
+		text += fmt.Sprintf(" and %v on two%s; comparisons with one caller hold both to one", round(split), awake)
 	}
 	d.fact("processors", text)
 	let, err := place.Hold(one.Client)
@@ -56,6 +60,20 @@ func (d *doctor) roundTrip(at place.Placement) (_ time.Duration, err error) {
 	d.at = at
 	a, b, err := d.pair(nil, nil, 10, seriesCalls)
 	return time.Duration(stats.Median(append(a, b...))), err
+}
+
+// awake says what a round trip takes when processors with nothing to do are kept from sleep, where the system can do that.
+func (d *doctor) awake(at place.Placement) (_ string, err error) {
+	p, err := place.Poll()
+	if err != nil {
+		return ", where they sleep between calls (" + err.Error() + ")", nil
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	took, err := d.roundTrip(at)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(", %v when they are kept awake (a plan's idle: poll)", round(took)), nil
 }
 
 func (d *doctor) pairs() error { return errors.Join(d.delay(), d.same()) }
