@@ -282,6 +282,9 @@ func environment(d *result.Document) []fact {
 		{"lab", fmt.Sprintf("GOMAXPROCS %d, GOGC %s, GOMEMLIMIT %s", e.Client.GOMAXPROCS, e.Client.GOGC, e.Client.GOMEMLIMIT)},
 		{"noise", noiseText(e.Noise)},
 	}
+	if t := e.OS.Conntrack; t != nil {
+		out = append(out, fact{"connection tracking", trackingText(*t)})
+	}
 	if e.MemoryMB != nil {
 		out = append(out, fact{"memory", fmt.Sprintf("%d MB", *e.MemoryMB)})
 	}

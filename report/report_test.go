@@ -141,3 +141,22 @@ func TestWhatWasDroppedIsNoReply(t *testing.T) {
 		t.Errorf("got %q, want %q in it", got, want)
 	}
 }
+
+func TestConnectionTrackingIsTold(t *testing.T) {
+	t.Parallel()
+	for tracked, want := range map[bool]string{
+		true:  "connection tracking</dt><dd>of loopback, too: every packet was looked up, which shows in every round trip<",
+		false: "connection tracking</dt><dd>not of loopback<",
+	} {
+		d := document(t)
+		d.Environment.OS.Conntrack = &tracked
+		var page bytes.Buffer
+		if err := report.HTML(&page, d); err != nil || !strings.Contains(page.String(), want) {
+			t.Errorf("tracked %v: no %q on the page, %v", tracked, want, err)
+		}
+		const line = "connections over loopback were tracked, which shows in every round trip: see toll doctor"
+		if got := report.Trust(d); slices.Contains(got, line) != tracked {
+			t.Errorf("tracked %v: %q", tracked, got)
+		}
+	}
+}

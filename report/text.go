@@ -385,6 +385,9 @@ func Trust(d *result.Document) []string {
 		out = append(out, "hop: "+hopText(d)+" µs"+carrierText(d.Method.Hop))
 	}
 	out = append(out, "noise: "+noiseText(d.Environment.Noise)+" · limits on contenders: "+d.Method.Limits.Mechanism)
+	if t := d.Environment.OS.Conntrack; t != nil && *t {
+		out = append(out, "connections over loopback were tracked, which shows in every round trip: see toll doctor")
+	}
 	return append(out, "deviations from the claimed method: "+deviationText(d.Method.Deviations))
 }
 
@@ -402,6 +405,13 @@ func noiseText(n result.Noise) string {
 		return "not visible on this system"
 	}
 	return strings.Join(parts, ", ")
+}
+
+func trackingText(tracked bool) string {
+	if tracked {
+		return "of loopback, too: every packet was looked up, which shows in every round trip"
+	}
+	return "not of loopback"
 }
 
 func deviationText(all []plan.Deviation) string {

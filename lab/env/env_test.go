@@ -74,7 +74,10 @@ func noEnv(string) string { return "" }
 
 // someSystem is what system calls tell in the fixtures.
 func someSystem() system {
-	return system{os: "linux", arch: "arm64", env: noEnv, logical: 3, nofile: new(uint64(1024))}
+	return system{
+		os: "linux", arch: "arm64", env: noEnv, logical: 3, nofile: new(uint64(1024)),
+		connections: func(int) (func(), error) { return func() {}, nil },
+	}
 }
 
 func TestMachinesAreReadAndWhatIsMissingIsNamed(t *testing.T) {
@@ -165,6 +168,7 @@ func TestTheKeyIsThatOfTheMachineType(t *testing.T) {
 		"processors":   {func(e *result.Environment) { e.CPU.Logical = 8 }, false},
 		"affinity":     {func(e *result.Environment) { e.CPU.Affinity = new(int) }, true},
 		"container":    {func(e *result.Environment) { e.OS.Container = "docker" }, true},
+		"tracking":     {func(e *result.Environment) { e.OS.Conntrack = new(true) }, true},
 		"architecture": {func(e *result.Environment) { e.OS.Arch = "arm64" }, false},
 		"system":       {func(e *result.Environment) { e.OS.Name = "darwin" }, false},
 		"hypervisor":   {func(e *result.Environment) { e.OS.Hypervisor = noneSeen }, false},

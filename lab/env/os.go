@@ -48,6 +48,7 @@ func (r *reader) os() {
 	o.Hypervisor = r.hypervisor()
 	o.Container = r.container()
 	r.mitigations()
+	r.conntrack()
 }
 
 func (r *reader) mitigations() {

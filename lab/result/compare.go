@@ -156,10 +156,29 @@ func Compare(before, after []*Document) (*Comparison, error) {
 			return nil, err
 		}
 	}
+	c, err := beside(before, after)
+	if err == nil && trackingDiffers(slices.Concat(before, after)) {
+		c.Design += "; connections over loopback were tracked in some of the runs and not in others, which shows in every round trip"
+	}
+	return c, err
+}
+
+func beside(before, after []*Document) (*Comparison, error) {
 	if why := sequential(before, after); why != "" {
 		return oneAfterTheOther(before[len(before)-1], after[len(after)-1], why)
 	}
 	return inTurns(before, after)
+}
+
+// trackingDiffers reports whether connections were tracked in some of the runs and, for all that is known, not in others.
+func trackingDiffers(all []*Document) bool {
+	seen := make(map[bool]bool)
+	for _, d := range all {
+		if t := d.Environment.OS.Conntrack; t != nil {
+			seen[*t] = true
+		}
+	}
+	return len(seen) > 1
 }
 
 // Comparable says why two results may not be compared, nil when they may.

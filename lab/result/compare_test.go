@@ -147,3 +147,19 @@ func TestWhatDiffersIsNotCompared(t *testing.T) {
 		t.Error("a side without a result was compared")
 	}
 }
+
+func TestADifferenceInConnectionTrackingIsTold(t *testing.T) {
+	t.Parallel()
+	const told = "; connections over loopback were tracked in some of the runs and not in others, which shows in every round trip"
+	for _, x := range []struct {
+		before, after *bool
+		want          bool
+	}{{nil, nil, false}, {new(true), new(true), false}, {new(false), nil, false}, {new(false), new(true), true}} {
+		before, after := run(50, 1, 1, 0), run(50, 1, 2, 60)
+		before.Environment.OS.Conntrack, after.Environment.OS.Conntrack = x.before, x.after
+		c, err := result.Compare([]*result.Document{before}, []*result.Document{after})
+		if err != nil || strings.Contains(c.Design, told) != x.want {
+			t.Errorf("%+v: %q, %v", x, c.Design, err)
+		}
+	}
+}

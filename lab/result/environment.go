@@ -37,6 +37,7 @@ type OS struct {
 	Hypervisor  string            `json:"hypervisor"`
 	Container   string            `json:"container"`
 	Mitigations map[string]string `json:"mitigations"`
+	Conntrack   *bool             `json:"conntrack"` // connections over loopback are tracked: every packet is looked up, which shows in every round trip
 }
 
 // Cgroup is what limits this process: the smallest limit of its group and all groups above it that can be seen.
