@@ -30,7 +30,7 @@ Exit: 0 ok, 1 something that toll promises does not hold on this machine now, 3 
 // Run prints each finding as it comes.
 func (c *doctorCmd) Run(ctx context.Context, s *streams) error {
 	if c.Clean {
-		return clean(s)
+		return clean(ctx, s)
 	}
 	if c.Seed == 0 {
 		c.Seed = 1 + rand.Int64N(9999)
@@ -52,8 +52,8 @@ func (c *doctorCmd) Run(ctx context.Context, s *streams) error {
 }
 
 // clean removes what killed runs left behind and prints it.
-func clean(s *streams) error {
-	found := contender.Clean()
+func clean(ctx context.Context, s *streams) error {
+	found := contender.Clean(ctx)
 	failed := 0
 	for _, f := range found {
 		fmt.Fprintln(s.out, f)

@@ -1,6 +1,7 @@
 package contender
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -28,12 +29,57 @@ func (p *Process) confine() error {
 	g, err := limits.Open(l)
 	switch {
 	case err == nil:
-		p.group = g
+		p.setGroup(g)
 	case p.spec.AllowUnlimited && errors.Is(err, limits.ErrUnavailable):
 	default:
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	return nil
+}
+
+// unbox finds the process in the container that its runtime's client has started, and reads back what holds it.
+func (p *Process) unbox(ctx context.Context) error {
+	pid, err := p.box.inspect(ctx, &p.ready)
+	if err != nil {
+		return err
+	}
+	if err := p.box.near(p.cmd.Process.Pid, pid); err != nil {
+		return err
+	}
+	p.kin.move(pid)
+	if len(p.spec.Processors) > 0 {
+		if err := p.spec.Processors.InForce(pid); err != nil {
+			return err
+		}
+	}
+	l := p.spec.Limits
+	if l == (limits.Limits{}) {
+		return nil
+	}
+	g, err := limits.Seen(p.box.kind(), pid, l)
+	if err == nil {
+		err = g.InForce(pid)
+	}
+	if err == nil {
+		p.setGroup(g)
+	}
+	if p.spec.AllowUnlimited {
+		return nil
+	}
+	return err
+}
+
+func (p *Process) setGroup(g *limits.Group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.group = g
+}
+
+// limiting is the group that holds the process; nil where none does.
+func (p *Process) limiting() *limits.Group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.group
 }
 
 // placed reports whether we hold the process to processors. A container's runtime does it for one.
@@ -58,10 +104,11 @@ func (p *Process) placeBehind() error {
 
 // free removes the group.
 func (p *Process) free() error {
-	if p.group == nil {
+	g := p.limiting()
+	if g == nil {
 		return nil
 	}
-	if err := p.group.Close(); err != nil {
+	if err := g.Close(); err != nil {
 		return fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
 	return nil
@@ -82,18 +129,15 @@ func limitFlags(l limits.Limits) []string {
 
 // Limited returns what limits the process and what it has met.
 func (p *Process) Limited() (Limited, error) {
-	l := Limited{Mechanism: Unlimited}
-	switch {
-	case p.box != nil && p.spec.Limits != limits.Limits{}:
-		return Limited{Mechanism: p.box.kind(), Limits: p.spec.Limits}, nil
-	case p.group == nil:
-		return l, nil
+	g := p.limiting()
+	if g == nil {
+		return Limited{Mechanism: Unlimited}, nil
 	}
-	l.Mechanism, l.Limits = p.group.Mechanism, p.group.Limits
+	l := Limited{Mechanism: g.Mechanism, Limits: g.Limits}
 	if l.Mechanism == limits.Taskset {
 		return l, nil
 	}
-	u, err := p.group.Usage()
+	u, err := g.Usage()
 	if err != nil {
 		return l, fmt.Errorf("%s: %w", p.spec.Name, err)
 	}
@@ -101,13 +145,24 @@ func (p *Process) Limited() (Limited, error) {
 	return l, nil
 }
 
-// tooLarge says that a process ended because it reached its memory limit, if it did.
+// killedInBox is how the client of a container's runtime ends when the container was killed: 128 and the signal's number.
+const killedInBox = 128 + 9
+
+// tooLarge says that a process ended because it reached its memory limit, if it did. The group of a container goes with it.
 func (p *Process) tooLarge() string {
-	if p.group == nil || p.group.Limits.Memory == 0 {
+	g := p.limiting()
+	if g == nil || g.Limits.Memory == 0 {
 		return ""
 	}
-	if u, err := p.group.Usage(); err != nil || u.OOMKills == 0 {
+	most := limits.Limits{Memory: g.Limits.Memory}.String()
+	if p.box != nil {
+		if p.cmd.ProcessState.ExitCode() != killedInBox {
+			return ""
+		}
+		return ", it was killed, as for reaching its memory limit, " + most
+	}
+	if u, err := g.Usage(); err != nil || u.OOMKills == 0 {
 		return ""
 	}
-	return ", it reached its memory limit, " + limits.Limits{Memory: p.group.Limits.Memory}.String()
+	return ", it reached its memory limit, " + most
 }

@@ -22,9 +22,8 @@ const (
 type Process struct {
 	spec  Spec
 	ready Ready
-	mark  string        // NAME=value in the environment of the whole tree
-	box   *container    // nil unless it runs in one
-	group *limits.Group // nil unless it runs under limits
+	mark  string     // NAME=value in the environment of the whole tree
+	box   *container // nil unless it runs in one
 	cmd   *exec.Cmd
 	pipes *pipes
 
@@ -38,7 +37,8 @@ type Process struct {
 	excess   string         // what a process that ended had too much of; ", it reached …"
 
 	mu                sync.Mutex
-	stopping, crashed bool // guarded by mu
+	stopping, crashed bool          // guarded by mu
+	group             *limits.Group // guarded by mu; nil unless it runs under limits
 
 	kin kin
 

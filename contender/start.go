@@ -119,8 +119,8 @@ func (p *Process) run(started chan<- error) {
 	if p.spec.Hop != nil {
 		enter = append(enter, p.spec.Hop.Enter)
 	}
-	if p.group != nil {
-		enter = append(enter, p.group.Enter)
+	if g := p.limiting(); g != nil {
+		enter = append(enter, g.Enter)
 	}
 	if p.placed() {
 		enter = append(enter, p.spec.Processors.Enter)
@@ -147,8 +147,8 @@ func (p *Process) settle(ctx context.Context) error {
 	overdue, cancel := context.WithTimeout(ctx, p.spec.ReadyTimeout)
 	defer cancel()
 	err := p.awaitReady(overdue)
-	if err == nil && p.group != nil {
-		err = p.group.InForce(p.cmd.Process.Pid)
+	if g := p.limiting(); err == nil && g != nil {
+		err = g.InForce(p.cmd.Process.Pid)
 	}
 	if err == nil && p.placed() {
 		err = p.spec.Processors.InForce(p.cmd.Process.Pid)
@@ -157,7 +157,7 @@ func (p *Process) settle(ctx context.Context) error {
 		err = p.placeBehind()
 	}
 	if err == nil && p.box != nil {
-		err = p.box.inspect(overdue, &p.ready, &p.kin)
+		err = p.unbox(overdue)
 	}
 	if err == nil {
 		err = p.nameVersion(overdue)

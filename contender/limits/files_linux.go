@@ -118,6 +118,12 @@ const period = 100 * time.Millisecond
 
 func quota(cpus float64) int64 { return int64(cpus * float64(period.Microseconds())) }
 
+// quotaHolds reports whether a quota in a period is what was asked for; whose it is may round.
+func quotaHolds(most, per, cpus float64) bool {
+	got := most / per
+	return per > 0 && got <= cpus*1.001 && got >= cpus*.999
+}
+
 // killGrace is how long the processes of a group may take to end once they were killed.
 const killGrace = 5 * time.Second
 

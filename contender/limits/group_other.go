@@ -22,6 +22,11 @@ func Open(l Limits) (*Group, error) {
 	return nil, fmt.Errorf("%w (%s): toll holds limits on Linux only, this is %s", ErrUnavailable, l, runtime.GOOS)
 }
 
+// Seen says that another process' limits can't be seen here.
+func Seen(mechanism string, _ int, l Limits) (*Group, error) {
+	return nil, fmt.Errorf("%w (%s): %s: toll reads limits back on Linux only, this is %s", ErrUnavailable, l, mechanism, runtime.GOOS)
+}
+
 // Enter never runs: there is no group without Open.
 func (g *Group) Enter(*exec.Cmd) (func() error, error) { return nil, ErrUnavailable }
 

@@ -112,9 +112,22 @@ func (g *v1) inForce(pid int) error {
 			return fmt.Errorf("pid %d is in the %s group %s", pid, c, in[c])
 		}
 	}
+	return g.readBack()
+}
+
+// readBack compares the groups' files with the limits that they are to hold.
+func (g *v1) readBack() error {
 	if g.limits.CPUs > 0 {
-		if got, err := readInt(g.dirs["cpu"], "cpu.cfs_quota_us"); err != nil || got != quota(g.limits.CPUs) {
-			return fmt.Errorf("cpu.cfs_quota_us is %d, want %d: %v", got, quota(g.limits.CPUs), err)
+		got, err := readInt(g.dirs["cpu"], "cpu.cfs_quota_us")
+		if err != nil {
+			return err
+		}
+		per, err := readInt(g.dirs["cpu"], "cpu.cfs_period_us")
+		if err != nil {
+			return err
+		}
+		if !quotaHolds(float64(got), float64(per), g.limits.CPUs) {
+			return fmt.Errorf("cpu.cfs_quota_us is %d in %d, want %v of a core", got, per, g.limits.CPUs)
 		}
 	}
 	if g.limits.Memory > 0 { // which the kernel rounds to whole pages

@@ -114,8 +114,10 @@ func (g *v2) inForce(pid int) error {
 	if path.Base(in[""]) != g.name {
 		return fmt.Errorf("pid %d is in the group %s", pid, in[""])
 	}
-	return readBackV2(g.dir, g.limits)
+	return g.readBack()
 }
+
+func (g *v2) readBack() error { return readBackV2(g.dir, g.limits) }
 
 // readBackV2 compares a group's files with the limits that it is to hold.
 func readBackV2(dir string, l Limits) error {
@@ -128,8 +130,8 @@ func readBackV2(dir string, l Limits) error {
 		if _, err := fmt.Sscan(string(data), &most, &per); err != nil || per <= 0 {
 			return fmt.Errorf("cpu.max is %q", strings.TrimSpace(string(data)))
 		}
-		if got := most / per; got > l.CPUs*1.001 || got < l.CPUs*.999 {
-			return fmt.Errorf("cpu.max is %q, %v of a core", strings.TrimSpace(string(data)), got)
+		if !quotaHolds(most, per, l.CPUs) {
+			return fmt.Errorf("cpu.max is %q, %v of a core", strings.TrimSpace(string(data)), most/per)
 		}
 	}
 	if l.Memory > 0 {
