@@ -7,12 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"toll/contender"
+	"toll/contender/limits"
+	"toll/contender/owner"
 )
 
 // boxed makes an image of testdata/boxed and returns its name and the runtime; without a runtime that really runs
@@ -147,6 +150,92 @@ func TestContainers(t *testing.T) {
 		want := `boxed: ended before it was ready (exit status 3); on stderr: "Error: no luck in the box"`
 		if !errors.Is(err, contender.ErrNotReady) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+		noneRuns(t)
+	})
+	t.Run("one under limits", func(t *testing.T) {
+		s := spec("image: " + image + "\n")
+		s.Limits = limits.Limits{CPUs: .2, Memory: 64 << 20}
+		p := start(t, s)
+		if _, err := p.Ask(t.Context(), []byte("spin")); err != nil {
+			t.Fatal(err)
+		}
+		l, err := p.Limited()
+		if err != nil || l.Mechanism != filepath.Base(runtime) || l.Limits != s.Limits || !l.UsageKnown {
+			t.Errorf("%+v, %v", l, err)
+		}
+		if l.Throttled <= 0 || l.MemoryPeak <= 0 || l.MemoryPeak > 64<<20 {
+			t.Errorf("100 ms of work on a fifth of a core met %+v", l.Usage)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		noneRuns(t)
+	})
+	t.Run("one that is too large", func(t *testing.T) {
+		s := spec("image: " + image + "\n")
+		s.Limits = limits.Limits{Memory: 64 << 20}
+		p := start(t, s)
+		p.Ask(t.Context(), []byte("eat"))
+		<-p.Done()
+		want := "boxed: ended by itself (exit status 137, it was killed, as for reaching its memory limit, 64MiB)"
+		if err := p.Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		p.Stop(t.Context())
+		noneRuns(t)
+	})
+	t.Run("one whose runtime holds no limits", func(t *testing.T) {
+		loose := t.TempDir()
+		name := filepath.Base(runtime)
+		script := "#!/bin/sh\nfor a do shift; case $a in --cpus=*|--memory*=*) ;; *) set -- \"$@\" \"$a\";; esac; done\nexec " + runtime + " \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(loose, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", loose+":"+os.Getenv("PATH"))
+		for want, l := range map[string]limits.Limits{
+			"boxed: " + name + ": 0.5 CPU: not in force: cpu":  {CPUs: .5},
+			"boxed: " + name + ": 64MiB: not in force: memory": {Memory: 64 << 20},
+		} {
+			s := spec("image: " + image + "\n")
+			s.Limits = l
+			if p, err := contender.Start(t.Context(), s); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+				if err == nil {
+					p.Stop(t.Context())
+				}
+			}
+			s.AllowUnlimited = true
+			p := start(t, s)
+			if got, err := p.Limited(); err != nil || got.Mechanism != contender.Unlimited || got.UsageKnown {
+				t.Errorf("allowed without limits: %+v, %v", got, err)
+			}
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		noneRuns(t)
+	})
+	t.Run("those of runs that are gone", func(t *testing.T) {
+		self := string(owner.Self())
+		gone := self[:strings.LastIndexByte(self, '-')] + "-1"
+		for _, whose := range []string{gone, self} {
+			out, err := exec.Command(runtime, "create", "--network", "host", "--name", "toll-"+whose+"-abcdefgh", image).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		var removed []string
+		for _, f := range contender.Clean(t.Context()) {
+			if f.What == "container" && f.Err == nil {
+				removed = append(removed, f.Name)
+			}
+		}
+		if want := []string{"toll-" + gone + "-abcdefgh"}; !slices.Equal(removed, want) {
+			t.Errorf("removed %q, want %q", removed, want)
+		}
+		if out, err := exec.Command(runtime, "rm", "toll-"+self+"-abcdefgh").CombinedOutput(); err != nil {
+			t.Errorf("the container of a run that lives: %v: %s", err, out)
 		}
 		noneRuns(t)
 	})

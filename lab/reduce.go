@@ -251,20 +251,24 @@ func (r *run) method() result.Method {
 	return m
 }
 
-// limits are those in force on the contenders: what the plan asked for, by the mechanism that their processes name.
+// limits are those in force on the contenders: what the plan asked for, by the mechanisms that their processes name. A container's
+// runtime may hold some and control groups of ours the others.
 func (r *run) limits() result.Limits {
 	out := result.Limits{Mechanism: "none"}
 	throttled := time.Duration(0)
+	var by []string
 	for _, s := range r.rows {
 		// The floor and the null target have none, whatever the contenders have.
 		if m := s.server.Limited; m.Mechanism != "" && m.Mechanism != "none" {
-			out.Mechanism = m.Mechanism
+			by = append(by, m.Mechanism)
 		}
 		throttled += s.server.Limited.Throttled
 	}
-	if out.Mechanism == "none" {
+	if by == nil {
 		return out
 	}
+	slices.Sort(by)
+	out.Mechanism = strings.Join(slices.Compact(by), ", ")
 	asked := r.o.Settings.Limits
 	if asked.CPUs > 0 {
 		out.CPUs = result.Ptr(asked.CPUs)

@@ -76,7 +76,7 @@ const RemoteHost = "remote host"
 
 // Limits is what was in force on the contenders.
 type Limits struct {
-	Mechanism   string   `json:"mechanism"` // cgroup-v2 | cgroup-v1 | systemd | taskset | none
+	Mechanism   string   `json:"mechanism"` // cgroup-v2 | cgroup-v1 | systemd | taskset | docker | podman | none; several with commas
 	CPUs        *float64 `json:"cpus"`
 	MemoryMB    *float64 `json:"memory_mb"`
 	ThrottledMS *float64 `json:"throttled_ms"`
