@@ -101,7 +101,7 @@ func vocabularies() map[string]vocabulary {
 			words("toll-goroutine toll-inline process-warm process-cold no-op floor suture null"), words("inproc http http-new"),
 		},
 		"bus": {
-			pattern(`rtt/(128B|4KiB)`),
+			pattern(`rtt/(128B|4KiB)|one-way/128B`),
 			words("inproc direct direct-mailbox routed nats zmtp zmtp-proxy libzmq nats-go grpc floor null"), nil,
 		},
 		"receipt": {
