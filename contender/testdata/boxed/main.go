@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -34,7 +35,10 @@ func main() {
 		}
 	}
 	if len(os.Args) > 1 && os.Args[1] == "stay" {
-		select {}
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
+		for { // with nobody to wake it, select {} would be the end
+			time.Sleep(time.Hour)
+		}
 	}
 }
 
