@@ -62,20 +62,23 @@ func orphans() []procStat {
 	return out
 }
 
-// markedOwner reads from a process' environment whose contender it is.
+// markedOwner reads whose contender a process is from its environment, or from its arguments: a container's client is told there
+// what the container's environment is to be.
 func markedOwner(pid int) (owner.ID, bool) {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return "", false
-	}
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		value, ours := strings.CutPrefix(string(entry), markName+"=")
-		at := strings.LastIndexByte(value, '-')
-		if !ours || at < 0 {
-			continue
+	for _, file := range []string{"environ", "cmdline"} {
+		entries, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+		if err != nil {
+			return "", false
 		}
-		if id, ok := owner.Parse(value[:at]); ok {
-			return id, true
+		for entry := range bytes.SplitSeq(entries, []byte{0}) {
+			value, ours := strings.CutPrefix(string(entry), markName+"=")
+			at := strings.LastIndexByte(value, '-')
+			if !ours || at < 0 {
+				continue
+			}
+			if id, ok := owner.Parse(value[:at]); ok {
+				return id, true
+			}
 		}
 	}
 	return "", false

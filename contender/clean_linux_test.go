@@ -37,7 +37,16 @@ func TestOnlyContendersOfRunsThatAreGoneAreKilled(t *testing.T) {
 		"another namespace's":    sleeping(t, "1-"+rest+"-ABC"),
 		"one with an older mark": sleeping(t, "ABCDEFGH"),
 	}
+	client := exec.Command("sh", "-c", "read x; read y", "client", "run", "--env", markName+"="+gone+"-ABC", "image")
+	stays, err := client.StdinPipe()
+	if err != nil || client.Start() != nil {
+		t.Fatal(err)
+	}
+	defer stays.Close()
 	killed := cleanProcesses()
+	if err := client.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the client of an orphan's container: %v", err)
+	}
 	if !slices.ContainsFunc(killed, func(f owner.Found) bool {
 		return f.What == "process" && strings.HasSuffix(f.Name, ", sleep 600") && f.Err == nil
 	}) {

@@ -161,7 +161,8 @@ func (c *container) remove(ctx context.Context) error {
 	c.do(ctx, runtimeActs, "kill", c.name)
 	_, err := c.do(ctx, runtimeActs, "rm", "-f", c.name)
 	if err == nil || isGone(err) {
-		return nil
+		_, err = removeMonitored(ctx, c.name)
+		return err
 	}
 	return fmt.Errorf("container %s is left behind: %w", c.name, err)
 }
@@ -172,12 +173,17 @@ func isGone(err error) bool {
 	return errors.As(err, &exit) && (strings.Contains(text, "no such container") || strings.Contains(text, "in progress"))
 }
 
-// cleanContainers removes the containers of runs that are gone, also those that were made and never ran.
+// cleanContainers removes the containers of runs that are gone, also those that were made and never ran, or of which podman has a
+// file system only because its client was killed while it made them.
 func cleanContainers(ctx context.Context) []owner.Found {
 	var out []owner.Found
 	for _, path := range installed() {
 		c := container{runtime: path}
-		said, err := c.do(ctx, runtimeAnswers, "ps", "--all", "--filter", "name="+FolderPrefix, "--format", "{{.Names}}")
+		list := []string{"ps", "--all", "--format", "{{.Names}}"}
+		if c.kind() == "podman" {
+			list = append(list, "--external")
+		}
+		said, err := c.do(ctx, runtimeAnswers, list...)
 		if err != nil {
 			continue // it does not work here, so nothing of ours runs in it
 		}

@@ -239,6 +239,32 @@ func TestContainers(t *testing.T) {
 		}
 		noneRuns(t)
 	})
+	t.Run("one of which its runtime knows nothing", func(t *testing.T) {
+		if filepath.Base(runtime) != "podman" {
+			t.Log("docker has no process beside a container that could be left")
+			return
+		}
+		self := string(owner.Self())
+		name := "toll-" + self[:strings.LastIndexByte(self, '-')] + "-1-abcdefgh"
+		for _, args := range [][]string{{"create", "--network", "host", "--name", name, image}, {"init", name}} {
+			if out, err := exec.Command(runtime, args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		defer exec.Command(runtime, "rm", "-f", name).Run()
+		blind := t.TempDir()
+		if err := os.WriteFile(filepath.Join(blind, "podman"), []byte("#!/bin/sh\n[ \"$1\" = ps ] || exec "+runtime+" \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", blind+":"+os.Getenv("PATH"))
+		want := []owner.Found{{What: "container", Name: name}}
+		if found := contender.Clean(t.Context()); !slices.Equal(found, want) {
+			t.Errorf("found %v, want %v", found, want)
+		}
+		if out, err := exec.Command("pgrep", "-f", "conmon .*"+name).Output(); err == nil {
+			t.Errorf("its monitor lives: %s", out)
+		}
+	})
 	t.Run("an image that is not here", func(t *testing.T) {
 		_, err := contender.Start(t.Context(), spec("image: localhost/toll-absent:1\n"))
 		want := "boxed: image localhost/toll-absent:1 is not on this machine; run: toll contender build boxed"
