@@ -576,3 +576,39 @@ func TestLimitsAreThoseOfTheContenders(t *testing.T) {
 		}
 	})
 }
+
+// Each process names what limits it; who is limited by nothing while others are is named.
+func TestLimitsThatSeveralHoldAreAllNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for raw, want := range map[string]struct{ mechanism, deviation string }{
+			"podman": {"cgroup-v1, podman", ""},
+			"none":   {"cgroup-v1", "none in force on rest-raw"},
+		} {
+			fakes := standard()
+			for _, f := range fakes {
+				f.limited = lab.Limited{Mechanism: "cgroup-v1", Known: true}
+				if f.role == result.Floor || f.role == result.Null {
+					f.limited = lab.Limited{Mechanism: "none"}
+				}
+				if f.name == "rest-raw" {
+					f.limited = lab.Limited{Mechanism: raw}
+				}
+			}
+			s := settings()
+			s.Limits = plan.Quota{CPUs: 1}
+			d, err := run(t.Context(), t, &house{fakes: fakes}, s, lab.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, v := range d.Method.Deviations {
+				if strings.HasPrefix(v.Ran, result.NoneInForce) {
+					got = v.Ran
+				}
+			}
+			if d.Method.Limits.Mechanism != want.mechanism || got != want.deviation {
+				t.Errorf("%s: by %q, deviation %q; want %+v", raw, d.Method.Limits.Mechanism, got, want)
+			}
+		}
+	})
+}

@@ -182,8 +182,8 @@ func (r *run) document(started time.Time, partial bool) *result.Document {
 		r.idle(d)
 	}
 	d.Method.Deviations = d.Deviations()
-	if asked := r.o.Settings.Limits; asked != (plan.Quota{}) && d.Method.Limits.Mechanism == "none" {
-		d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "limits", Claimed: asked.String(), Ran: "none in force"})
+	if v, ok := r.limitDeviation(d.Method.Limits.Mechanism); ok {
+		d.Method.Deviations = append(d.Method.Deviations, v)
 	}
 	if partial {
 		d.Method.Deviations = append(d.Method.Deviations, plan.Interrupted(r.done, r.total))
@@ -277,6 +277,31 @@ func (r *run) limits() result.Limits {
 		out.MemoryMB = result.Ptr(result.Round3(float64(r.o.MemoryLimit) / (1 << 20)))
 	}
 	out.ThrottledMS = result.Ptr(result.Round3(throttled.Seconds() * 1000))
+	return out
+}
+
+// limitDeviation is what was asked for where it was not in force on every contender.
+func (r *run) limitDeviation(mechanism string) (plan.Deviation, bool) {
+	asked, free := r.o.Settings.Limits, r.unlimited()
+	v := plan.Deviation{What: "limits", Claimed: asked.String(), Ran: result.NoneInForce}
+	if mechanism != "none" {
+		v.Ran += " on " + strings.Join(free, ", ")
+	}
+	return v, asked != (plan.Quota{}) && (mechanism == "none" || len(free) > 0)
+}
+
+// unlimited names the contenders that ran and that nothing limited; the instruments are to be so.
+func (r *run) unlimited() []string {
+	var out []string
+	for _, key := range r.order {
+		s := r.rows[key]
+		if s == nil || s.entry.Role == result.Floor || s.entry.Role == result.Null || s.server.Limited.Mechanism != "none" {
+			continue
+		}
+		if name := s.entry.Contender.Name; !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
 	return out
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"toll/lab/plan"
 	"toll/lab/result"
@@ -72,6 +73,10 @@ func (c *checker) deviations() {
 	for _, v := range d.Method.Deviations {
 		if v.What == "completed" {
 			interrupted = true
+			continue
+		}
+		if v.What == "limits" && strings.HasPrefix(v.Ran, result.NoneInForce) { // the plan can't tell
+			c.add(12, nil, "limits of %s were asked for and were %s", v.Claimed, v.Ran)
 			continue
 		}
 		got = append(got, v)

@@ -95,6 +95,9 @@ func TestADocumentThatBreaksARuleIsRejected(t *testing.T) {
 		{10, func(d *result.Document) { row(d, "").Intervals["p99"] = result.Span{Lo: 1, Hi: 2} }, "outside its own interval 1.000–2.000"},
 		{11, func(d *result.Document) { row(d, "").Rounds = row(d, "").Rounds[1:] }, "its rounds hold "},
 		{12, func(d *result.Document) {
+			d.Method.Deviations = append(d.Method.Deviations, plan.Deviation{What: "limits", Claimed: "1 CPU", Ran: result.NoneInForce + " on rest-raw"})
+		}, "limits of 1 CPU were asked for and were none in force on rest-raw"},
+		{12, func(d *result.Document) {
 			d.Plan.Claims.Blocks = 60
 			d.Plan.SHA256 = d.Plan.Digest()
 		}, "the plan gives the deviations [{blocks 60 "},

@@ -48,6 +48,9 @@ type PlanEcho struct {
 	SHA256 string `json:"sha256"`
 }
 
+// NoneInForce begins what ran of limits that were asked for and did not hold: of all contenders, or "on" those that follow.
+const NoneInForce = "none in force"
+
 // Method is how it was measured: rule 16 wants it stated before any number.
 type Method struct {
 	Model       string           `json:"model"` // closed | open
