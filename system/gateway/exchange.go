@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toll/wire/envelope"
+	"toll/wire/plain"
 )
 
 // A request is what the gateway looks at, whichever server read it.
@@ -170,6 +171,9 @@ func (r *route) message(rq *request, rs *response, values []string) (*envelope.M
 
 // object decodes a body: one JSON object, or nothing.
 func object(body []byte) (map[string]any, error) {
+	if payload, ok := plain.Object(body); ok {
+		return payload, nil
+	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return make(map[string]any), nil
 	}
@@ -193,11 +197,11 @@ func write(v any, rs *response) error {
 			rs.status = http.StatusBadRequest
 		}
 	}
-	b, err := json.Marshal(v)
+	b, err := plain.Append(rs.body, v)
 	if err != nil {
 		return &problem{status: http.StatusInternalServerError, text: "the agent's answer is no JSON: " + err.Error()}
 	}
-	rs.body = append(rs.body, b...)
+	rs.body = b
 	return nil
 }
 

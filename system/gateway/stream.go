@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"toll/wire/envelope"
+	"toll/wire/plain"
 )
 
 // A streaming is a stream that was admitted and has not begun.
@@ -31,12 +31,12 @@ func (g *Gateway) events(ctx context.Context, st *streaming, w io.Writer) {
 	var frame []byte
 	err := g.cfg.Asker.Stream(ctx, st.message, func(v any) error {
 		idle()
-		data, err := json.Marshal(v)
-		if err != nil {
+		frame = append(strconv.AppendInt(append(frame[:0], "id: "...), int64(seq), 10), "\ndata: "...)
+		var err error
+		if frame, err = plain.Append(frame, v); err != nil {
 			return fmt.Errorf("part %d is no JSON: %w", seq, err)
 		}
-		frame = append(strconv.AppendInt(append(frame[:0], "id: "...), int64(seq), 10), "\ndata: "...)
-		frame = append(append(frame, data...), "\n\n"...)
+		frame = append(frame, "\n\n"...)
 		seq++
 		_, err = w.Write(frame)
 		return err
@@ -69,7 +69,7 @@ func (g *Gateway) socket(w http.ResponseWriter, r *http.Request, st *streaming) 
 	}()
 	err = g.cfg.Asker.Stream(ctx, st.message, func(v any) error {
 		idle()
-		data, err := json.Marshal(v)
+		data, err := plain.Append(nil, v)
 		if err != nil {
 			return err
 		}

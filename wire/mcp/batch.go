@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"strconv"
+
+	"toll/wire/plain"
 )
 
 // batch answers an array of messages, which revisions up to 2025-03-26 have.
@@ -66,22 +68,22 @@ func (s *Server) batched(ctx context.Context, x *exchange, part []byte, r *Reply
 
 // split takes an array apart.
 func split(body []byte, most int) (parts [][]byte, _ *Error) {
-	s := scanner{b: body}
-	s.space()
-	for more := s.open(']'); more; {
-		s.space()
-		part, err := s.value(1)
+	s := plain.Scanner{B: body}
+	s.Space()
+	for more := s.Open(']'); more; {
+		s.Space()
+		part, err := s.Value(1)
 		if err != nil {
 			return nil, parseError(err)
 		}
 		if parts = append(parts, part); len(parts) > most {
 			return nil, invalidRequest("a batch of more than " + strconv.Itoa(most) + " messages")
 		}
-		if more, err = s.more(']'); err != nil {
+		if more, err = s.More(']'); err != nil {
 			return nil, parseError(err)
 		}
 	}
-	if err := s.end(); err != nil {
+	if err := s.End(); err != nil {
 		return nil, parseError(err)
 	}
 	if len(parts) == 0 {

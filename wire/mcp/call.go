@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"sync"
+
+	"toll/wire/plain"
 )
 
 // An exchange is one message being answered.
@@ -75,7 +77,7 @@ func (x *exchange) subject() []byte {
 func (c *Call) Version() string { return c.x.rev.String() }
 
 // Can reports whether the client declared a capability: sampling, elicitation or roots.
-func (c *Call) Can(capability string) bool { return find(c.x.capabilities(), capability) != nil }
+func (c *Call) Can(capability string) bool { return plain.Find(c.x.capabilities(), capability) != nil }
 
 // ProgressToken returns the token that the client gave, a string or an integer; nil if it does not want to hear of progress.
 func (c *Call) ProgressToken() json.RawMessage { return json.RawMessage(c.x.m.params.meta.progress) }
@@ -98,7 +100,7 @@ func (c *Call) Progress(progress, total float64, message string) error {
 		msg = strconv.AppendFloat(append(msg, `,"total":`...), total, 'f', -1, 64)
 	}
 	if message != "" && c.x.rev >= rev20250326 {
-		msg = appendText(append(msg, `,"message":`...), []byte(message))
+		msg = plain.AppendText(append(msg, `,"message":`...), []byte(message))
 	}
 	return c.x.out.send(append(msg, "}}"...))
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+
+	"toll/wire/plain"
 )
 
 // A Head is what the server needs of an HTTP request's head. Add fills it in; its bytes are the caller's.
@@ -185,7 +187,7 @@ func (p *mirrored) agree(h *Head, arguments []byte) *Error {
 			header = have.Value
 		}
 	}
-	raw := find(arguments, p.path...)
+	raw := plain.Find(arguments, p.path...)
 	if raw == nil || string(raw) == "null" {
 		if header != nil {
 			return headerMismatch("Mcp-Param-%s is there and its argument is not", p.header)
@@ -209,8 +211,8 @@ func (p *mirrored) agree(h *Head, arguments []byte) *Error {
 func (p *mirrored) same(value, raw []byte) bool {
 	switch {
 	case raw[0] == '"':
-		s := scanner{b: raw}
-		t, err := s.text()
+		s := plain.Scanner{B: raw}
+		t, err := s.Text()
 		return err == nil && bytes.Equal(t, value)
 	case p.kind == "integer":
 		a, errA := strconv.ParseFloat(string(value), 64)

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"unicode/utf8"
+
+	"toll/wire/plain"
 )
 
 // A message is one decoded JSON-RPC 2.0 message: a request, a notification or a response. Its bytes are part of what was
@@ -23,25 +25,25 @@ func (m *message) notification() bool { return m.method != nil && m.id == nil }
 func (m *message) decode(b []byte) *Error {
 	*m = message{}
 	if !utf8.Valid(b) {
-		return parseError(errUTF8)
+		return parseError(plain.ErrUTF8)
 	}
-	s := scanner{b: b}
-	switch s.space() {
+	s := plain.Scanner{B: b}
+	switch s.Space() {
 	case '{':
 	case '[':
-		if err := s.skip(1); err != nil {
+		if err := s.Skip(1); err != nil {
 			return parseError(err)
 		}
 		return invalidRequest("a batch, which this revision does not have")
 	default:
-		if err := s.skip(1); err != nil {
+		if err := s.Skip(1); err != nil {
 			return parseError(err)
 		}
 		return invalidRequest("a message is an object")
 	}
 	e := m.envelope(&s)
 	if e == nil || e.Code != CodeParseError {
-		if err := s.end(); err != nil {
+		if err := s.End(); err != nil {
 			return parseError(err)
 		}
 	}
@@ -58,15 +60,15 @@ type envelope struct {
 
 // envelope reads the message's members. It reads on behind one that is wrong: an error that has the request's id is worth
 // more, and what is not JSON further on is a parse error.
-func (m *message) envelope(s *scanner) *Error {
+func (m *message) envelope(s *plain.Scanner) *Error {
 	e := envelope{m: m}
-	for more := s.open('}'); more; {
-		key, err := s.key()
+	for more := s.Open('}'); more; {
+		key, err := s.Key()
 		if err == nil {
 			err = e.member(s, key)
 		}
 		if err == nil {
-			more, err = s.more('}')
+			more, err = s.More('}')
 		}
 		if err != nil {
 			return parseError(err)
@@ -92,8 +94,8 @@ func (e *envelope) once(bit uint8, name string) {
 }
 
 // member reads one member's value. The error is one of the scanner.
-func (e *envelope) member(s *scanner, key []byte) (err error) {
-	start := s.i
+func (e *envelope) member(s *plain.Scanner, key []byte) (err error) {
+	start := s.I
 	switch string(key) {
 	case "method":
 		return e.method(s)
@@ -105,10 +107,10 @@ func (e *envelope) member(s *scanner, key []byte) (err error) {
 		}
 		return err
 	}
-	if err := s.skip(2); err != nil {
+	if err := s.Skip(2); err != nil {
 		return err
 	}
-	switch raw := s.b[start:s.i]; string(key) {
+	switch raw := s.B[start:s.I]; string(key) {
 	case "jsonrpc":
 		e.once(1, "jsonrpc")
 		e.jsonrpc = string(raw) == `"2.0"`
@@ -129,15 +131,15 @@ func (e *envelope) member(s *scanner, key []byte) (err error) {
 	return nil
 }
 
-func (e *envelope) method(s *scanner) (err error) {
+func (e *envelope) method(s *plain.Scanner) (err error) {
 	e.once(4, "method")
 	e.hasMethod = true
-	if s.i < len(s.b) && s.b[s.i] == '"' {
-		e.m.method, err = s.text()
+	if s.I < len(s.B) && s.B[s.I] == '"' {
+		e.m.method, err = s.Text()
 		return err
 	}
 	e.note(invalidRequest("method is a string"))
-	return s.skip(2)
+	return s.Skip(2)
 }
 
 // isID reports whether raw is a string or an integer.

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"toll/wire/plain"
 )
 
 func TestWhatIsNoMessageIsRefusedWithItsReason(t *testing.T) {
@@ -114,39 +116,6 @@ func TestEveryMemberIsDecoded(t *testing.T) {
 	}
 }
 
-func TestFindFollowsAPath(t *testing.T) {
-	t.Parallel()
-	raw := []byte(`{"a":{"b":{"c":7},"b":{"c":8}},"d":null}`)
-	for path, want := range map[string]string{"a b c": "8", "d": "null", "a x": "", "a b c d": "", "x": ""} {
-		if got := string(find(raw, strings.Fields(path)...)); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
-		}
-	}
-}
-
-// FuzzScan holds the scanner to encoding/json.
-func FuzzScan(f *testing.F) {
-	for _, s := range []string{
-		`{"a":[1,2.5e-3,"\u00e9\n",true,false,null,{}]}`, `[]`, `"` + strings.Repeat("x", 40) + `\"y"`, "0", "-0.0E+1", "01", `{"a":1,}`, "\"\x1f\"",
-		`"abcdefg` + "\x7f" + `h"`, `[[[[]]]]`, ` {} `, `{"":""}`, `"\ud800"`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s := scanner{b: b}
-		err := s.skip(0)
-		if err == nil {
-			err = s.end()
-		}
-		if deep(b) > maxDepth {
-			return // encoding/json goes deeper
-		}
-		if want := json.Valid(b); (err == nil) != want {
-			t.Fatalf("%q: %v, encoding/json says %v", b, err, want)
-		}
-	})
-}
-
 // deep returns the deepest nesting that b could have.
 func deep(b []byte) int { return bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{")) }
 
@@ -160,7 +129,7 @@ func FuzzMessage(f *testing.F) {
 		var m message
 		e := m.decode(b)
 		if e != nil {
-			if e.Code == CodeParseError && json.Valid(b) && utf8.Valid(b) && deep(b) <= maxDepth {
+			if e.Code == CodeParseError && json.Valid(b) && utf8.Valid(b) && deep(b) <= plain.MaxDepth {
 				t.Fatalf("%q: %v, and encoding/json takes it", b, e)
 			}
 			return
@@ -210,19 +179,4 @@ func same(t *testing.T, in []byte, name string, got []byte, want json.RawMessage
 	if !bytes.Equal(got, want) {
 		t.Fatalf("%q: %s is %q, encoding/json has %q", in, name, got, want)
 	}
-}
-
-// FuzzText: what appendText writes, encoding/json reads as the same text.
-func FuzzText(f *testing.F) {
-	f.Add([]byte("a\"\\\n\r\t\x01é\xff\u2028"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		raw := appendText(nil, b)
-		var got string
-		if err := json.Unmarshal(raw, &got); err != nil || got != strings.ToValidUTF8(string(b), "") && !strings.Contains(got, "\ufffd") {
-			t.Fatalf("%q: %s: %q, %v", b, raw, got, err)
-		}
-		if bytes.ContainsAny(raw, "\n\r") || utf8.Valid(b) && got != string(b) {
-			t.Fatalf("%q: %s", b, raw)
-		}
-	})
 }

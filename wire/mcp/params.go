@@ -1,5 +1,7 @@
 package mcp
 
+import "toll/wire/plain"
+
 // params is what the protocol's methods take, whichever. Texts are decoded, other values are raw; nil is absent.
 type params struct {
 	name, uri, cursor, level, state           []byte // texts
@@ -29,13 +31,13 @@ const (
 )
 
 // decode reads the params of any method. wrong is what is wrong with them although they are JSON.
-func (p *params) decode(s *scanner) (wrong *Error, err error) {
-	if s.space() != '{' {
-		return invalidParams("params is an object"), s.skip(2)
+func (p *params) decode(s *plain.Scanner) (wrong *Error, err error) {
+	if s.Space() != '{' {
+		return invalidParams("params is an object"), s.Skip(2)
 	}
 	var had uint32
-	for more := s.open('}'); more; {
-		key, err := s.key()
+	for more := s.Open('}'); more; {
+		key, err := s.Key()
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +51,7 @@ func (p *params) decode(s *scanner) (wrong *Error, err error) {
 		}
 		had |= bit
 		wrong = firstError(wrong, bad)
-		if more, err = s.more('}'); err != nil {
+		if more, err = s.More('}'); err != nil {
 			return nil, err
 		}
 	}
@@ -57,15 +59,15 @@ func (p *params) decode(s *scanner) (wrong *Error, err error) {
 }
 
 // value reads the value of a member to where it belongs, if it is of its kind.
-func (p *params) value(s *scanner, key []byte, to *[]byte, kind int) (wrong *Error, err error) {
+func (p *params) value(s *plain.Scanner, key []byte, to *[]byte, kind int) (wrong *Error, err error) {
 	switch {
 	case kind == isMeta:
 		return p.meta.decode(s)
-	case kind == isText && s.i < len(s.b) && s.b[s.i] == '"':
-		*to, err = s.text()
+	case kind == isText && s.I < len(s.B) && s.B[s.I] == '"':
+		*to, err = s.Text()
 		return nil, err
 	}
-	raw, err := s.value(3)
+	raw, err := s.Value(3)
 	switch {
 	case err != nil:
 	case kind == isText:
@@ -126,17 +128,17 @@ func (p *params) member(key []byte) (to *[]byte, bit uint32, kind int) {
 }
 
 // decode reads a _meta object.
-func (m *meta) decode(s *scanner) (wrong *Error, err error) {
-	if s.space() != '{' {
-		return invalidParams("_meta is an object"), s.skip(3)
+func (m *meta) decode(s *plain.Scanner) (wrong *Error, err error) {
+	if s.Space() != '{' {
+		return invalidParams("_meta is an object"), s.Skip(3)
 	}
 	var had uint8
-	for more := s.open('}'); more; {
-		key, err := s.key()
+	for more := s.Open('}'); more; {
+		key, err := s.Key()
 		if err != nil {
 			return nil, err
 		}
-		raw, err := s.value(4)
+		raw, err := s.Value(4)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +148,7 @@ func (m *meta) decode(s *scanner) (wrong *Error, err error) {
 		}
 		had |= bit
 		wrong = firstError(wrong, bad)
-		if more, err = s.more('}'); err != nil {
+		if more, err = s.More('}'); err != nil {
 			return nil, err
 		}
 	}
@@ -184,8 +186,8 @@ func metaText(key, raw []byte) ([]byte, *Error) {
 	if raw[0] != '"' {
 		return nil, invalidParams(string(key) + " is a string")
 	}
-	s := scanner{b: raw}
-	t, err := s.text()
+	s := plain.Scanner{B: raw}
+	t, err := s.Text()
 	if err != nil {
 		return nil, parseError(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"toll/wire/plain"
 )
 
 // A Question is a request of a server to a client.
@@ -39,7 +41,7 @@ func (c *Call) State() []byte { return c.state }
 
 // Answer returns what the client brought as the answer with the given key, nil without one that is an object.
 func (c *Call) Answer(key string) json.RawMessage {
-	if a := find(c.x.m.params.inputs, key); len(a) > 0 && a[0] == '{' {
+	if a := plain.Find(c.x.m.params.inputs, key); len(a) > 0 && a[0] == '{' {
 		return json.RawMessage(a)
 	}
 	return nil
@@ -89,7 +91,7 @@ func (s *Server) appendNeeded(dst []byte, x *exchange, n *needed) []byte {
 	dst = append(appendResult(dst, x.m.id), `{"resultType":"input_required"`...)
 	sep := `,"inputRequests":{`
 	for _, q := range n.questions {
-		dst = append(appendText(append(dst, sep...), []byte(q.Key)), `:{"method":"`...)
+		dst = append(plain.AppendText(append(dst, sep...), []byte(q.Key)), `:{"method":"`...)
 		dst = append(append(dst, q.Method...), `","params":`...)
 		dst = append(append(dst, compact(q.Params)...), '}')
 		sep = ","
@@ -98,7 +100,7 @@ func (s *Server) appendNeeded(dst []byte, x *exchange, n *needed) []byte {
 		dst = append(dst, '}')
 	}
 	if n.state != nil || len(n.questions) == 0 {
-		dst = appendText(append(dst, `,"requestState":`...), s.sealState(n.state, x.m.method, x.subject()))
+		dst = plain.AppendText(append(dst, `,"requestState":`...), s.sealState(n.state, x.m.method, x.subject()))
 	}
 	dst = append(dst, s.identity...)
 	return append(dst, "}}"...)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"toll/wire/plain"
 )
 
 // changes are kinds of change that a client may want to hear of.
@@ -208,7 +210,7 @@ func messages(what changes, uris []string, l *listener) (all [][]byte) {
 		one("notifications/resources/list_changed", nil)
 	}
 	for _, uri := range uris {
-		one("notifications/resources/updated", appendText([]byte(`"uri":`), []byte(uri)))
+		one("notifications/resources/updated", plain.AppendText([]byte(`"uri":`), []byte(uri)))
 	}
 	return all
 }

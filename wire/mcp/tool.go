@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+
+	"toll/wire/plain"
 )
 
 // callTool answers tools/call.
@@ -62,11 +64,11 @@ func (s *Server) quick(ctx context.Context, x *exchange, tool *Tool, dst []byte)
 	to := len(out)
 	if x.rev.structured() {
 		out = append(out, `,"content":[{"type":"text","text":`...)
-		out = appendText(out, out[from:to])
+		out = plain.AppendText(out, out[from:to])
 		return s.finish(append(out, "}]"...), x, false), nil
 	}
 	// Older clients get the text alone, in the result's place.
-	text := appendText(nil, out[from:to])
+	text := plain.AppendText(nil, out[from:to])
 	out = append(appendResult(dst[:start], x.m.id), `{"content":[{"type":"text","text":`...)
 	return append(append(out, text...), "}]}}"...), nil
 }
@@ -80,6 +82,6 @@ func (s *Server) toolError(dst []byte, x *exchange, err error) ([]byte, *Error) 
 		return dst, e
 	}
 	dst = append(appendResult(dst, x.m.id), `{"content":[{"type":"text","text":`...)
-	dst = appendText(dst, []byte(err.Error()))
+	dst = plain.AppendText(dst, []byte(err.Error()))
 	return s.finish(append(dst, `}],"isError":true`...), x, false), nil
 }

@@ -1,58 +1,8 @@
 package mcp
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"unicode/utf8"
 )
-
-// appendText appends t as a JSON string. Invalid UTF-8 becomes U+FFFD, as in encoding/json.
-func appendText(dst, t []byte) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(t); {
-		for i+8 <= len(t) {
-			if x := binary.LittleEndian.Uint64(t[i:]); special(x) || x&0x8080808080808080 != 0 {
-				break
-			}
-			i += 8
-		}
-		if i == len(t) {
-			break
-		}
-		c := t[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRune(t[i:])
-			if r == utf8.RuneError && n == 1 {
-				dst = append(append(dst, t[start:i]...), "\ufffd"...)
-				start = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, t[start:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		start = i
-	}
-	return append(append(dst, t[start:]...), '"')
-}
 
 // appendResult begins a response up to its result, which the caller appends.
 func appendResult(dst, id []byte) []byte {
