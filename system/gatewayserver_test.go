@@ -215,3 +215,69 @@ func TestAFloodIsRefusedAndForgotten(t *testing.T) { // not beside others: it lo
 		t.Errorf("%d bytes held after %d requests of 16 KiB, %d before", after, clients*each, before)
 	}
 }
+
+// An agent that works past its caller's time, or that answers before it has done, has borrowed the connection's goroutine: the
+// client is answered at once all the same, and the call's place among those in flight is free.
+func TestAnAgentAtWorkHoldsUpNoClient(t *testing.T) {
+	t.Parallel()
+	late := func(c *agent.Context) (any, error) { return nil, nil }
+	for name, x := range map[string]struct {
+		begin  func(c *agent.Context) (any, error)
+		status int
+		body   string
+	}{
+		"late":       {late, 504, `{"error":"agent a: deadline"}`},
+		"reply":      {func(c *agent.Context) (any, error) { return nil, c.Reply(map[string]any{"text": "<early>"}, nil) }, 200, `{"text":"\u003cearly\u003e"}`},
+		"refusal":    {func(c *agent.Context) (any, error) { return nil, c.Reply(map[string]any{"error": "no"}, nil) }, 400, `{"error":"no"}`},
+		"no JSON":    {func(c *agent.Context) (any, error) { return nil, c.Reply(make(chan int), nil) }, 500, `{"error":"the agent's answer is no JSON: json: unsupported type: chan int"}`},
+		"its end":    {func(c *agent.Context) (any, error) { runtime.Goexit(); return nil, nil }, 500, `{"error":"agent a: agent_crashed: the handler called runtime.Goexit"}`},
+		"in no time": {nil, 200, `{"expired":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, release, expired := make(chan struct{}, 1), make(chan struct{}), make(chan bool, 1)
+			h := agent.HandlerFunc(func(c *agent.Context, _ *envelope.Message) (any, error) {
+				if x.begin == nil {
+					return map[string]any{"expired": c.Expired()}, nil
+				}
+				begun <- struct{}{}
+				v, err := x.begin(c)
+				<-release
+				expired <- c.Expired()
+				return v, err
+			})
+			rt := agent.New(agent.Config{})
+			if _, err := rt.Spawn(t.Context(), "a", h, agent.Spec{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rt.Spawn(t.Context(), "b", agent.HandlerFunc(func(*agent.Context, *envelope.Message) (any, error) { return nil, nil }), agent.Spec{}); err != nil {
+				t.Fatal(err)
+			}
+			timeout := time.Hour
+			if name == "late" {
+				timeout = 20 * time.Millisecond
+			}
+			post := door(t, rt, []gateway.Route{
+				{Method: "POST", Path: "/v1/a", Agent: "a", Timeout: timeout, InFlight: 1}, {Method: "POST", Path: "/v1/b", Agent: "b"},
+			})
+			status, header, body := post("/v1/a", "{}")
+			if status != x.status || body != x.body || len(header.Get("X-Request-Id")) != 16 || header.Get("Content-Type") != "application/json" {
+				t.Errorf("%d %s %v; want %d %s", status, body, header, x.status, x.body)
+			}
+			if status, _, body := post("/v1/b", "{}"); status != 200 || body != "null" {
+				t.Errorf("the next call of this client: %d %s", status, body)
+			}
+			if name == "late" { // its place is free, the agent is not
+				if status, _, body := post("/v1/a", "{}"); status != 504 {
+					t.Errorf("another call: %d %s", status, body)
+				}
+			}
+			close(release)
+			if x.begin != nil && name != "its end" {
+				if got := <-expired; got != (name == "late") {
+					t.Errorf("whether somebody waits: expired %v", got)
+				}
+			}
+		})
+	}
+}

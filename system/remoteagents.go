@@ -129,3 +129,9 @@ func (a remoteAsker) Call(ctx context.Context, m *envelope.Message) (any, error)
 	}
 	return v, err
 }
+
+// Lend asks: no agent of another process runs on a goroutine of this one.
+func (a remoteAsker) Lend(ctx context.Context, m *envelope.Message, _ func(v any, err error)) (v any, err error, kept bool) {
+	v, err = a.Call(ctx, m)
+	return v, err, true
+}

@@ -57,10 +57,20 @@ type pool struct {
 
 // Call sends m to the next agent of its recipient's pool.
 func (a poolAsker) Call(ctx context.Context, m *envelope.Message) (any, error) {
+	a.pick(m)
+	return a.asker.Call(ctx, m)
+}
+
+// Lend is Call for a caller who can do without its goroutine.
+func (a poolAsker) Lend(ctx context.Context, m *envelope.Message, free func(v any, err error)) (v any, err error, kept bool) {
+	a.pick(m)
+	return a.asker.Lend(ctx, m, free)
+}
+
+func (a poolAsker) pick(m *envelope.Message) {
 	if p := a.pools[m.Recipient]; p != nil {
 		m.Recipient = p.names[p.next.Add(1)%uint64(len(p.names))]
 	}
-	return a.asker.Call(ctx, m)
 }
 
 // buildToolGateway makes a gateway before agents that answer for a set's tools: a path each, and the OpenAPI document as

@@ -427,14 +427,9 @@ func newCrash(r any) *Crash {
 
 // inline handles an ask on the caller's own goroutine when the agent is idle. It returns false when it is not.
 func (p *process) inline(s *slot, m *envelope.Message) bool {
-	p.mu.Lock()
-	if p.busy || p.state != running {
-		p.mu.Unlock()
+	if !p.take(m, s) {
 		return false
 	}
-	p.busy = true
-	p.begin(item{m, s})
-	p.mu.Unlock()
 	v, err := p.handle(m)
 	if c, ok := err.(*crashing); ok {
 		p.crashed(c.Crash)

@@ -22,12 +22,16 @@ type slot struct {
 	timed  bool        // whoever answers puts the time at which it began into value
 	timer  *time.Timer // kept with the slot; nil until it was needed
 	stream *Stream     // nil but for a stream
+
+	free func(v any, err error) // of a caller who lent its goroutine; nil but for those
 }
 
 const (
 	waiting uint32 = iota
 	answered
 	abandoned
+	lent     // its caller handles the message itself, and is to be freed by an answer that comes before the handler returns
+	returned // its caller has handled the message and knows the answer
 )
 
 // slots are kept from ask to ask. One that was abandoned is never kept: somebody may still hold it.
@@ -50,6 +54,13 @@ func (ss *slots) put(s *slot) {
 
 // answer gives the caller its answer. It returns false when the caller has gone.
 func (s *slot) answer(v any, err error) bool {
+	if s.free != nil {
+		if s.state.CompareAndSwap(lent, answered) {
+			go s.free(v, err)
+			return true
+		}
+		return s.state.Load() == returned
+	}
 	if !s.state.CompareAndSwap(waiting, answered) {
 		return false
 	}
@@ -69,6 +80,11 @@ func (s *slot) abandoned() bool { return s.state.Load() == abandoned }
 
 // wait returns the answer, or ok false when ctx ended first.
 func (s *slot) wait(ctx context.Context) (ok bool) {
+	select { // an answer that is there needs no channel of the context, which it may have yet to make
+	case <-s.ready:
+		return true
+	default:
+	}
 	done := ctx.Done()
 	if done == nil {
 		<-s.ready

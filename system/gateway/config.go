@@ -22,6 +22,13 @@ type Asker interface {
 	Stream(ctx context.Context, m *envelope.Message, emit func(v any) error) error
 }
 
+// A Lender is an Asker whose agents can run on their caller's goroutine. Its Lend is Call, but that it may return kept false:
+// free has been called, or will be, on another goroutine with the answer, and the caller's goroutine has nothing more to do.
+// When ctx ends free is called whatever the agent does.
+type Lender interface {
+	Lend(ctx context.Context, m *envelope.Message, free func(v any, err error)) (v any, err error, kept bool)
+}
+
 // Modes of a route.
 const (
 	Call   = "call"   // waits for the agent's reply

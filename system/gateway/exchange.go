@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toll/wire/envelope"
+	"toll/wire/http1"
 	"toll/wire/plain"
 )
 
@@ -19,6 +20,7 @@ type request struct {
 	header       func(lower string) string
 	body         []byte
 	peer         *peer
+	reply        *http1.Reply // of our own loop; nil for net/http
 }
 
 // A response is what an exchange came to.
@@ -27,6 +29,7 @@ type response struct {
 	contentType string
 	header      []byte // lines, each ended by CRLF
 	body        []byte // appended to
+	gone        bool   // another goroutine makes it
 }
 
 func (r *response) line(name, value string) {
@@ -36,9 +39,11 @@ func (r *response) line(name, value string) {
 // contentJSON is the media type of all that the gateway says.
 const contentJSON = "application/json"
 
+func (r *response) begin() { r.status, r.contentType = http.StatusOK, contentJSON }
+
 // answer answers a request, except that of a stream: then it returns the stream to be run.
 func (g *Gateway) answer(ctx context.Context, rq *request, rs *response) *streaming {
-	rs.status, rs.contentType = http.StatusOK, contentJSON
+	rs.begin()
 	rs.line("X-Request-Id", requestID(rq.header("x-request-id")))
 	st, err := g.dispatch(ctx, rq, rs)
 	if err != nil {
@@ -87,22 +92,25 @@ func (g *Gateway) dispatch(ctx context.Context, rq *request, rs *response) (*str
 	if err != nil {
 		return nil, err
 	}
-	leave, err := g.enter(r)
+	in, err := g.enter(r)
 	if err != nil {
 		return nil, err
 	}
 	if r.Mode == Stream {
-		return &streaming{route: r, message: m, leave: leave}, nil
+		return &streaming{route: r, message: m, leave: in.leave}, nil
 	}
-	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
-	defer cancel()
+	if r.Mode == Call && g.lender != nil && rq.reply != nil {
+		return nil, in.lend(ctx, m, rq.reply, rs)
+	}
+	defer in.leave()
+	limit := &limited{Context: ctx, at: time.Now().Add(r.Timeout)}
+	defer limit.end()
 	if r.Mode == Cast {
 		rs.status = http.StatusAccepted
 		rs.body = append(rs.body, `{"status":"accepted"}`...)
-		return nil, g.cfg.Asker.Tell(ctx, m)
+		return nil, g.cfg.Asker.Tell(limit, m)
 	}
-	v, err := g.cfg.Asker.Call(ctx, m)
+	v, err := g.cfg.Asker.Call(limit, m)
 	if err != nil {
 		return nil, err
 	}
@@ -117,29 +125,42 @@ func (p *peer) key() string {
 	return p.addr.String()
 }
 
-// enter counts a request in, unless there are too many; leave counts it out.
-func (g *Gateway) enter(r *route) (leave func(), err error) {
+// An entered request counts among those in flight until it leaves.
+type entered struct {
+	g    *Gateway
+	r    *route
+	came time.Duration // by the gateway's clock, of a route with a valve
+}
+
+// enter counts a request in, unless there are too many.
+func (g *Gateway) enter(r *route) (in entered, err error) {
 	if g.inFlight.Add(1) > int64(g.cfg.InFlight) {
 		g.inFlight.Add(-1)
-		return nil, &problem{status: http.StatusServiceUnavailable, text: "the gateway has as many requests in flight as it may", retry: true}
+		return in, &problem{status: http.StatusServiceUnavailable, text: "the gateway has as many requests in flight as it may", retry: true}
 	}
 	if r.inFlight.Add(1) > int64(r.InFlight) {
 		g.count(r, -1)
-		return nil, &problem{status: http.StatusServiceUnavailable, text: "this route has as many requests in flight as it may", retry: true}
+		return in, &problem{status: http.StatusServiceUnavailable, text: "this route has as many requests in flight as it may", retry: true}
 	}
+	in = entered{g: g, r: r}
 	if r.valve == nil {
-		return func() { g.count(r, -1) }, nil
+		return in, nil
 	}
-	came := time.Since(g.made)
-	if !r.valve.enter(came) {
+	in.came = time.Since(g.made)
+	if !r.valve.enter(in.came) {
 		g.count(r, -1)
-		return nil, &problem{status: http.StatusServiceUnavailable, text: "more requests wait for this route than it answers in time", retry: true}
+		return in, &problem{status: http.StatusServiceUnavailable, text: "more requests wait for this route than it answers in time", retry: true}
 	}
-	return func() {
-		now := time.Since(g.made)
-		r.valve.leave(now, now-came)
-		g.count(r, -1)
-	}, nil
+	return in, nil
+}
+
+// leave counts the request out.
+func (in entered) leave() {
+	if in.r.valve != nil {
+		now := time.Since(in.g.made)
+		in.r.valve.leave(now, now-in.came)
+	}
+	in.g.count(in.r, -1)
 }
 
 // count changes how many requests are in flight.

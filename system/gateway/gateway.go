@@ -20,6 +20,7 @@ type Gateway struct {
 	cfg      Config
 	made     time.Time
 	table    *table
+	lender   Lender // the Asker, if it is one
 	clients  *clients
 	own      map[string]func(*response) error // by path: what the gateway answers itself
 	current  atomic.Pointer[material]
@@ -52,6 +53,7 @@ func New(c Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{cfg: c, made: time.Now(), table: table, clients: newClients(c), slots: make(chan struct{}, c.Connections)}
+	g.lender, _ = c.Asker.(Lender)
 	if err := g.Reload(); err != nil {
 		return nil, err
 	}

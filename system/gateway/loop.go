@@ -17,7 +17,7 @@ func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Rep
 			return
 		}
 	}
-	rq := request{method: req.Method, path: req.Path(), body: req.Body, peer: p, header: func(name string) string {
+	rq := request{method: req.Method, path: req.Path(), body: req.Body, peer: p, reply: reply, header: func(name string) string {
 		return string(req.Header(name))
 	}}
 	if string(rq.method) == http.MethodHead {
@@ -25,10 +25,10 @@ func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Rep
 	}
 	rs := response{header: reply.Header, body: reply.Body}
 	st := g.answer(ctx, &rq, &rs)
-	reply.Status, reply.ContentType, reply.Header, reply.Body = rs.status, rs.contentType, rs.header, rs.body
-	if g.draining() {
-		reply.Close = true
+	if rs.gone {
+		return
 	}
+	rs.send(g, reply)
 	if st == nil {
 		return
 	}
@@ -40,6 +40,14 @@ func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Rep
 		return
 	}
 	g.events(reply.Watch(ctx), st, w)
+}
+
+// send makes it the reply.
+func (r *response) send(g *Gateway, reply *http1.Reply) {
+	reply.Status, reply.ContentType, reply.Header, reply.Body = r.status, r.contentType, r.header, r.body
+	if g.draining() {
+		reply.Close = true
+	}
 }
 
 // unreadable says in JSON why a request could not be read.

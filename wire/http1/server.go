@@ -135,6 +135,13 @@ func (s *Server) track(c *conn) bool {
 	return true
 }
 
+func (s *Server) has(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.conns[c]
+	return ok
+}
+
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +177,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	for c := range s.conns {
 		c.nc.Close()
+		c.alarm.ring()
 	}
 	s.mu.Unlock()
 	return ctx.Err()
@@ -184,6 +192,9 @@ type conn struct {
 	out Reply
 
 	watch *watch // of the request being answered
+	alarm alarm
+
+	abandoned bool // another goroutine goes on with the connection, or will: this one leaves it alone
 
 	mu        sync.Mutex
 	idle      bool          // guarded by mu: no request is known to have begun
@@ -250,11 +261,19 @@ func (c *conn) last() bool {
 }
 
 func (c *conn) serve() {
-	defer c.s.forget(c)
-	defer c.end()
-	c.in = reader{
+	c.in = c.reader()
+	c.requests()
+}
+
+func (c *conn) reader() reader {
+	return reader{
 		src: c.nc, maxHead: c.s.cfg.MaxHead, maxBody: c.s.cfg.MaxBody, proceed: c.proceed, begun: c.begin, bodied: c.body,
 	}
+}
+
+// requests answers one after the other until the connection ends.
+func (c *conn) requests() {
+	defer c.end()
 	for c.rest() {
 		if err := c.in.next(&c.req); err != nil {
 			c.refuse(err)
@@ -268,6 +287,11 @@ func (c *conn) serve() {
 
 // end closes the connection, or gives it to whom it was handed over with the request still to be read.
 func (c *conn) end() {
+	c.alarm.stop()
+	if c.abandoned {
+		return
+	}
+	defer c.s.forget(c)
 	to := c.out.handOver
 	if to == nil {
 		c.nc.Close()
@@ -291,10 +315,21 @@ func (c *conn) answer() (more bool) {
 	c.out.reset()
 	c.out.conn = c
 	c.call()
+	if c.abandoned {
+		return false
+	}
+	if c.out.alarmed {
+		c.alarm.clear()
+	}
 	c.unwatch()
 	if c.out.handOver != nil {
 		return false
 	}
+	return c.send()
+}
+
+// send writes the reply. It returns false when the connection ends.
+func (c *conn) send() (more bool) {
 	closing := c.req.close || c.out.Close || c.last()
 	if c.out.stream != nil {
 		return c.out.stream.send(nil) == nil && !closing
@@ -305,6 +340,7 @@ func (c *conn) answer() (more bool) {
 func (c *conn) call() {
 	defer func() {
 		if r := recover(); r != nil {
+			c.abandoned = c.abandoned && !c.s.has(c)
 			if s := c.out.stream; s != nil && !s.head { // an end without the last chunk says that it is not whole
 				c.out.Close, s.chunked = true, false
 				return
@@ -376,8 +412,9 @@ type Reply struct {
 	Body        []byte // append to it: its memory is kept from reply to reply
 	Close       bool   // end the connection after this reply
 
-	conn   *conn   // for Watch and Stream
-	stream *stream // begun by Stream
+	conn    *conn   // for Watch and Stream
+	stream  *stream // begun by Stream
+	alarmed bool    // Alarm was called
 
 	handOver func(net.Conn)
 
@@ -388,7 +425,7 @@ type Reply struct {
 
 func (r *Reply) reset() {
 	r.Status, r.ContentType, r.Header, r.Body, r.Close = 0, "", r.Header[:0], r.Body[:0], false
-	r.stream, r.handOver = nil, nil
+	r.stream, r.handOver, r.alarmed = nil, nil, false
 }
 
 // append builds the whole reply in memory that is kept: one write sends it.
