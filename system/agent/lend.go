@@ -13,7 +13,7 @@ import (
 // the caller's goroutine has nothing more to do for this call. Otherwise the answer is Lend's own, and free is not called.
 func (r Ref) Lend(ctx context.Context, m *envelope.Message, free func(v any, err error)) (v any, err error, kept bool) {
 	p := r.p
-	if ctx.Err() == nil && p.rt.cfg.Parity == nil && !p.spec.Inline {
+	if !p.spec.Inline && p.rt.cfg.Parity == nil && ctx.Err() == nil {
 		s := &slot{ctx: ctx, free: free}
 		s.state.Store(lent)
 		if p.take(m, s) {

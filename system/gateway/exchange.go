@@ -44,7 +44,7 @@ func (r *response) begin() { r.status, r.contentType = http.StatusOK, contentJSO
 // answer answers a request, except that of a stream: then it returns the stream to be run.
 func (g *Gateway) answer(ctx context.Context, rq *request, rs *response) *streaming {
 	rs.begin()
-	rs.line("X-Request-Id", requestID(rq.header("x-request-id")))
+	rs.identify(rq.header("x-request-id"))
 	st, err := g.dispatch(ctx, rq, rs)
 	if err != nil {
 		g.explain(err, rs)

@@ -42,7 +42,7 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	var st *streaming
 	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(g.cfg.MaxBody)+1), g.cfg.MaxBody)
 	if err != nil {
-		rs.line("X-Request-Id", requestID(rq.header("x-request-id")))
+		rs.identify(rq.header("x-request-id"))
 		g.explain(err, rs)
 	} else {
 		rq.body = body

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
 )
@@ -41,27 +42,33 @@ func zeros(s string) bool {
 }
 
 // newSpan returns an id that is not zero, 16 hex digits.
-func newSpan() string {
-	v := rand.Uint64() | 1
+func newSpan() string { return string(appendSpan(nil)) }
+
+func appendSpan(b []byte) []byte {
 	var raw [8]byte
-	for i := range raw {
-		raw[i] = byte(v >> (8 * i))
-	}
-	return hex.EncodeToString(raw[:])
+	binary.LittleEndian.PutUint64(raw[:], rand.Uint64()|1)
+	return hex.AppendEncode(b, raw[:])
 }
 
 // maxRequestID bounds an id that a client chose.
 const maxRequestID = 128
 
-// requestID returns the client's id if it can stand in a header line, else a new one.
-func requestID(given string) string {
-	if given == "" || len(given) > maxRequestID {
-		return newSpan()
+// identify gives the response the client's id if it can stand in a header line, else a new one.
+func (r *response) identify(given string) {
+	r.header = append(r.header, "X-Request-Id: "...)
+	if validID(given) {
+		r.header = append(r.header, given...)
+	} else {
+		r.header = appendSpan(r.header)
 	}
-	for _, c := range []byte(given) {
+	r.header = append(r.header, "\r\n"...)
+}
+
+func validID(s string) bool {
+	for _, c := range []byte(s) {
 		if c <= ' ' || c >= 0x7f {
-			return newSpan()
+			return false
 		}
 	}
-	return given
+	return s != "" && len(s) <= maxRequestID
 }
