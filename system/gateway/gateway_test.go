@@ -637,3 +637,26 @@ func TestBadConfigurationsSayWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A panicking lender is one whose asks go wrong in our own code.
+type panicking struct{ agents }
+
+// Lend panics.
+func (panicking) Lend(context.Context, *envelope.Message, func(any, error)) (any, error, bool) {
+	panic("told to")
+}
+
+func TestAPanicBehindTheGatewayGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	_, addr := serve(t, gateway.Config{Asker: panicking{}, Routes: []gateway.Route{{Method: "POST", Path: "/v1/x", Agent: "x", InFlight: 1}}})
+	for range 3 {
+		resp, err := http.Post("http://"+addr+"/v1/x", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusInternalServerError || !resp.Close {
+			t.Errorf("%d, the connection ends: %v", resp.StatusCode, resp.Close)
+		}
+	}
+}

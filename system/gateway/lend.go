@@ -20,7 +20,18 @@ type loan struct {
 func (in entered) lend(ctx context.Context, m *envelope.Message, reply *http1.Reply, rs *response) error {
 	l := &loan{limited: limited{Context: ctx, at: time.Now().Add(in.r.Timeout), reply: reply}, in: in, header: rs.header}
 	reply.Abandon() // the agent may end this goroutine
+	lent := true
+	defer func() {
+		if !lent {
+			return
+		}
+		if r := recover(); r != nil { // of the lender: an agent's is its own affair
+			in.leave()
+			panic(r)
+		}
+	}()
 	v, err, kept := in.g.lender.Lend(l, m, l.free)
+	lent = false
 	if !kept {
 		rs.gone = true
 		return nil

@@ -14,14 +14,14 @@ func (r *Reply) Abandon() { r.conn.abandoned = true }
 func (r *Reply) Keep() { r.conn.abandoned = false }
 
 // Resume goes on with the connection in place of a handler that has abandoned its reply: fill makes the reply, which is sent, and
-// further requests are answered, all on the goroutine that calls, until the connection ends. The handler's request stays the
+// further requests are answered, all on the goroutine that calls, until the connection ends. A panic of fill is answered with 500. The handler's request stays the
 // handler's. A stream and a watch can't be resumed. It is called once for a request.
 func (r *Reply) Resume(fill func(*Reply)) {
 	c := r.conn.successor()
 	if c == nil { // the connection has ended
 		return
 	}
-	fill(&c.out)
+	c.guard(func() { fill(&c.out) })
 	if c.send() {
 		c.requests()
 		return

@@ -30,6 +30,9 @@ func lateServer(release chan struct{}, returned chan string) http1.Handler {
 		reply.Abandon()
 		reply.Alarm(time.Now().Add(patience), func() {
 			reply.Resume(func(out *http1.Reply) {
+				if body == "panic" {
+					panic("asked to")
+				}
 				out.Status = http.StatusGatewayTimeout
 				out.Body = append(out.Body, body...)
 			})
@@ -55,8 +58,9 @@ func TestAConnectionGoesOnWithoutALateHandler(t *testing.T) {
 			"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nabPOST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\ncGET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /d HTTP/1.1\r\nHost: a\r\n\r\n",
 			[]string{"504 ab", "200 POST /b c", "504 ", "200 GET /d "}, false,
 		},
-		"the last request": {"POST /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab", []string{"504 ab"}, true},
-		"a request of 1.0": {"GET /slow HTTP/1.0\r\n\r\n", []string{"504 "}, true},
+		"the last request":     {"POST /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab", []string{"504 ab"}, true},
+		"a panic in its place": {"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\npanic", []string{"500 internal error\n"}, true},
+		"a request of 1.0":     {"GET /slow HTTP/1.0\r\n\r\n", []string{"504 "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +96,7 @@ func TestAConnectionGoesOnWithoutALateHandler(t *testing.T) {
 				synctest.Wait()
 				slow := 0
 				for _, r := range x.replies {
-					if r[:3] == "504" {
+					if r[:3] == "504" || r[:3] == "500" {
 						slow++
 					}
 				}

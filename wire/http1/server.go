@@ -314,7 +314,7 @@ func (c *conn) proceed() error {
 func (c *conn) answer() (more bool) {
 	c.out.reset()
 	c.out.conn = c
-	c.call()
+	c.guard(func() { c.s.handler(c.s.ctx, &c.req, &c.out) })
 	if c.abandoned {
 		return false
 	}
@@ -337,7 +337,8 @@ func (c *conn) send() (more bool) {
 	return c.write(closing) == nil && !closing
 }
 
-func (c *conn) call() {
+// guard calls what makes the reply. A panic makes it 500.
+func (c *conn) guard(fill func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.abandoned = c.abandoned && !c.s.has(c)
@@ -350,7 +351,7 @@ func (c *conn) call() {
 			c.out.Body = append(c.out.Body, "internal error\n"...)
 		}
 	}()
-	c.s.handler(c.s.ctx, &c.req, &c.out)
+	fill()
 }
 
 func (c *conn) write(closing bool) error {
