@@ -6,5 +6,5 @@
 // long as its process lives.
 //
 // An idle agent is a small struct without a goroutine: one is started when a message comes and ends when the mailbox is
-// empty.
+// empty. A caller who can do without its own may lend it.
 package agent

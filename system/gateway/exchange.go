@@ -17,7 +17,7 @@ import (
 // A request is what the gateway looks at, whichever server read it.
 type request struct {
 	method, path []byte
-	header       func(lower string) string
+	header       interface{ Get(name string) string }
 	body         []byte
 	peer         *peer
 	reply        *http1.Reply // of our own loop; nil for net/http
@@ -44,7 +44,7 @@ func (r *response) begin() { r.status, r.contentType = http.StatusOK, contentJSO
 // answer answers a request, except that of a stream: then it returns the stream to be run.
 func (g *Gateway) answer(ctx context.Context, rq *request, rs *response) *streaming {
 	rs.begin()
-	rs.identify(rq.header("x-request-id"))
+	rs.identify(rq.header.Get("x-request-id"))
 	st, err := g.dispatch(ctx, rq, rs)
 	if err != nil {
 		g.explain(err, rs)
@@ -71,10 +71,12 @@ func (g *Gateway) explain(err error, rs *response) {
 func (g *Gateway) dispatch(ctx context.Context, rq *request, rs *response) (*streaming, error) {
 	if string(rq.method) == http.MethodGet {
 		if own, ok := g.own[string(rq.path)]; ok {
-			return nil, own(rs)
+			body, err := own()
+			rs.body = append(rs.body, body...)
+			return nil, err
 		}
 	}
-	if err := g.admit(rq.peer, rq.header("client-cert")); err != nil {
+	if err := g.admit(rq.peer, rq.header.Get("client-cert")); err != nil {
 		return nil, err
 	}
 	if !g.clients.allow(rq.peer.key()) {
@@ -177,13 +179,13 @@ func (r *route) message(rq *request, rs *response, values []string) (*envelope.M
 	}
 	r.fill(payload, values)
 	m := &envelope.Message{Type: r.Type, Recipient: r.agent(values), Payload: payload}
-	if t := rq.header("x-civitas-type"); t != "" {
+	if t := rq.header.Get("x-civitas-type"); t != "" {
 		if envelope.Reserved(t) {
 			return nil, &problem{status: http.StatusBadRequest, text: "X-Civitas-Type: the runtime's own types are not to be sent from outside"}
 		}
 		m.Type = t
 	}
-	if t, ok := parseTrace(rq.header("traceparent")); ok {
+	if t, ok := parseTrace(rq.header.Get("traceparent")); ok {
 		m.TraceID, m.ParentSpanID, m.SpanID = t.id, t.parent, newSpan()
 		rs.line("Traceparent", "00-"+t.id+"-"+m.SpanID+"-"+t.flags)
 	}

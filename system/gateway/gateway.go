@@ -22,7 +22,7 @@ type Gateway struct {
 	table    *table
 	lender   Lender // the Asker, if it is one
 	clients  *clients
-	own      map[string]func(*response) error // by path: what the gateway answers itself
+	own      map[string]func() ([]byte, error) // by path: what the gateway answers itself
 	current  atomic.Pointer[material]
 	inFlight atomic.Int64
 	ready    atomic.Bool
@@ -61,13 +61,10 @@ func New(c Config) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g.own = map[string]func(*response) error{
-		"/health": func(rs *response) error {
-			rs.body = append(rs.body, `{"status":"ok"}`...)
-			return nil
-		},
+	g.own = map[string]func() ([]byte, error){
+		"/health":       func() ([]byte, error) { return []byte(`{"status":"ok"}`), nil },
 		"/ready":        g.readiness,
-		"/openapi.json": func(rs *response) error { rs.body = append(rs.body, document...); return nil },
+		"/openapi.json": func() ([]byte, error) { return document, nil },
 	}
 	g.ending, g.end = context.WithCancel(context.Background())
 	g.loops = http1.New(http1.Config{
@@ -91,12 +88,11 @@ func (g *Gateway) Reload() error {
 	return nil
 }
 
-func (g *Gateway) readiness(rs *response) error {
+func (g *Gateway) readiness() ([]byte, error) {
 	if !g.ready.Load() {
-		return &problem{status: http.StatusServiceUnavailable, text: "draining", retry: true}
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "draining", retry: true}
 	}
-	rs.body = append(rs.body, `{"status":"ready"}`...)
-	return nil
+	return []byte(`{"status":"ready"}`), nil
 }
 
 func (g *Gateway) draining() bool { return g.ending.Err() != nil }

@@ -17,9 +17,7 @@ func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Rep
 			return
 		}
 	}
-	rq := request{method: req.Method, path: req.Path(), body: req.Body, peer: p, reply: reply, header: func(name string) string {
-		return string(req.Header(name))
-	}}
+	rq := request{method: req.Method, path: req.Path(), body: req.Body, peer: p, reply: reply, header: (*fields)(req)}
 	if string(rq.method) == http.MethodHead {
 		rq.method = []byte(http.MethodGet)
 	}
@@ -41,6 +39,12 @@ func (g *Gateway) loop(ctx context.Context, req *http1.Request, reply *http1.Rep
 	}
 	g.events(reply.Watch(ctx), st, w)
 }
+
+// fields are the header lines of a request that our loop read.
+type fields http1.Request
+
+// Get returns the value of the first one with a name, empty without one.
+func (f *fields) Get(name string) string { return string((*http1.Request)(f).Header(name)) }
 
 // send makes it the reply.
 func (r *response) send(g *Gateway, reply *http1.Reply) {

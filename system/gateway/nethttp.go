@@ -32,7 +32,7 @@ func (g *Gateway) newHTTP() *http.Server {
 func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	rs := new(response)
 	rq := &request{
-		method: []byte(r.Method), path: []byte(r.URL.EscapedPath()), header: r.Header.Get,
+		method: []byte(r.Method), path: []byte(r.URL.EscapedPath()), header: r.Header,
 		peer: r.Context().Value(peerKey{}).(*peer),
 	}
 	if r.Method == http.MethodHead {
@@ -42,7 +42,7 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	var st *streaming
 	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(g.cfg.MaxBody)+1), g.cfg.MaxBody)
 	if err != nil {
-		rs.identify(rq.header("x-request-id"))
+		rs.identify(rq.header.Get("x-request-id"))
 		g.explain(err, rs)
 	} else {
 		rq.body = body
