@@ -33,11 +33,11 @@ func newClients(c Config) *clients {
 }
 
 // allow says whether a client may make a request now.
-func (c *clients) allow(key string) bool {
+func (c *clients) allow(p *peer) bool {
 	if c == nil {
 		return true
 	}
-	return c.of(key).Allow()
+	return c.of(p.key()).Allow()
 }
 
 func (c *clients) of(key string) *rate.Limiter {

@@ -79,7 +79,7 @@ func (g *Gateway) dispatch(ctx context.Context, rq *request, rs *response) (*str
 	if err := g.admit(rq.peer, rq.header.Get("client-cert")); err != nil {
 		return nil, err
 	}
-	if !g.clients.allow(rq.peer.key()) {
+	if !g.clients.allow(rq.peer) {
 		return nil, &problem{status: http.StatusTooManyRequests, text: "more requests than this client may make", retry: true}
 	}
 	r, values, allow := g.table.find(rq.method, rq.path)
