@@ -375,7 +375,8 @@ func (c *conn) writeBy(now time.Time) error {
 }
 
 // refuse answers a request that can't be read, if there is something to answer, and ends the connection. What the client
-// still sends is read for a moment: closing at once would reset the connection and take the answer with it.
+// still sends, such as a body that is a little too large, is read for a moment: closing at once would reset the connection and take
+// the answer with it.
 func (c *conn) refuse(err error) {
 	var r *refusal
 	var ne net.Error
@@ -401,7 +402,7 @@ func (c *conn) refuse(err error) {
 	}
 	if w, ok := c.nc.(interface{ CloseWrite() error }); ok && w.CloseWrite() == nil {
 		c.nc.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
-		io.CopyN(io.Discard, c.nc, 256<<10)
+		io.CopyN(io.Discard, c.nc, int64(c.s.cfg.MaxBody)+256<<10)
 	}
 }
 
