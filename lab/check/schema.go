@@ -95,7 +95,7 @@ func vocabularies() map[string]vocabulary {
 			words("rest rest-raw rest-fresh rest-raw-server rest-h2c opcall opcall-raw zap-http zap-http-again zap-http-unix zap-http-tls zap-rpc mcp mcp-nethttp mcp-raw mcp-stateful mcp-sse mcp-stdio go-sdk go-sdk-stateful mcp-go grpc connect floor null"),
 			words("tcp unix"),
 		},
-		"gateway": {pattern(`echo|empty(/fresh)?|fib/(10|20|30)|work/[0-9]+(us|ms)`), words("toll toll-plain toll-nethttp toll-remote nethttp floor null"), words("plain mtls below above")},
+		"gateway": {pattern(`echo|empty(/fresh)?|fib/(10|20|30)|work/[0-9]+(us|ms)`), words("toll toll-plain toll-nethttp toll-remote nethttp socket floor null"), words("plain mtls below above")},
 		"spawn": {
 			pattern(`spawn/(1|16|256)(@[1-9][0-9]*k)?|ask(@[1-9][0-9]*k)?`),
 			words("toll-goroutine toll-inline process-warm process-cold no-op floor suture null"), words("inproc http http-new"),
