@@ -14,6 +14,9 @@ func frameworkText(rows []*result.Row) []string {
 		if f := r.Framework; f != nil && r.Concurrency == 1 {
 			text := fmt.Sprintf("framework of %s = total − handler, mean µs: %s − %s = %s, %.1f %% of a call",
 				name(r), digits(f.Handler+f.Overhead), digits(f.Handler), digits(f.Overhead), 100*f.Share)
+			if s := socketOverhead(rows); s != nil && r.Role != result.Floor {
+				text += fmt.Sprintf(", %s and %.1f %% above the bare socket's", digits(f.Overhead-*s), 100*(f.Overhead-*s)/(f.Handler+f.Overhead))
+			}
 			if f.CPU != nil {
 				text += fmt.Sprintf("; %s and %.1f %% of its CPU time", digits(*f.CPU), 100**f.CPUShare)
 			}
@@ -21,6 +24,16 @@ func frameworkText(rows []*result.Row) []string {
 		}
 	}
 	return out
+}
+
+// socketOverhead is what a call takes beside its handler where the handler stands on a bare socket.
+func socketOverhead(rows []*result.Row) *float64 {
+	for _, r := range rows {
+		if r.Role == result.Floor && r.Framework != nil {
+			return &r.Framework.Overhead
+		}
+	}
+	return nil
 }
 
 // overloadLines say, of each contender that was offered several shares of a capacity, what the largest did to it: how late its
