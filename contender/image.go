@@ -19,7 +19,7 @@ import (
 func runtimes() []string { return []string{"docker", "podman"} }
 
 const (
-	runtimeAnswers = 3 * time.Second  // how long docker or podman may take to say that it works
+	runtimeAnswers = 10 * time.Second // how long docker or podman may take to say that it works
 	runtimeActs    = 15 * time.Second // and to look something up, or to remove a container
 )
 
