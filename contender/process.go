@@ -91,6 +91,8 @@ func (p *Process) Stop(ctx context.Context) error {
 
 func (p *Process) stop(ctx context.Context) error {
 	p.mu.Lock()
+	// Who waits for it may not have run yet: its end is its own all the same.
+	p.crashed = p.crashed || !p.stopping && ended(p.cmd.Process.Pid)
 	p.stopping = true
 	crashed := p.crashed
 	p.mu.Unlock()

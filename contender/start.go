@@ -134,10 +134,10 @@ func (p *Process) run(started chan<- error) {
 			return
 		}
 		p.cmd.Wait() // its error is in ProcessState
-		p.excess = p.tooLarge()
 		p.mu.Lock()
-		p.crashed = !p.stopping
+		p.crashed = p.crashed || !p.stopping
 		p.mu.Unlock()
+		p.excess = p.tooLarge()
 		close(p.done)
 	})
 }
