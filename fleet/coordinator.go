@@ -10,7 +10,10 @@ import (
 
 // The coordinator's times.
 const (
-	tickEvery   = time.Second            // how often it asks every worker how it is
+	tickEvery   = time.Second            // how often it looks at every worker, and asks how it is
+	calmEvery   = 3 * time.Second        // how often it asks while their slices say so: whole ticks,
+	calmRejoin  = 5                      // and so many times before they stop by themselves
+	quietAfter  = 2 * time.Second        // of a worker: it is asked, even so
 	hurryEvery  = 200 * time.Millisecond // while the start is being agreed on
 	silentAfter = 3 * time.Second        // of a worker: it is lost, unless it comes back
 	askEvery    = 2 * time.Second        // for slices that are missing
@@ -47,6 +50,7 @@ type Coordinator struct {
 	refused  error
 	over     bool
 	ticked   time.Duration
+	asked    time.Duration // when all workers were
 	events   []Event
 	noted    bool // since the state was last saved
 	strays   int  // slices that belong to nobody
@@ -115,6 +119,19 @@ func (c *Coordinator) Next() time.Duration {
 	return c.ticked + every
 }
 
+// askAllEvery is how often all workers are asked how they are.
+func (c *Coordinator) askAllEvery() time.Duration {
+	if !c.started || c.stopping != "" || slices.ContainsFunc(c.order, func(m *member) bool { return !m.lost && (m.phase != Running || m.silent) }) {
+		return 0 // with every tick
+	}
+	return calm(c.cfg.Rejoin)
+}
+
+// calm is how often a worker hears of its coordinator at least, by the time to rejoin.
+func calm(rejoin time.Duration) time.Duration {
+	return max(min(calmEvery, rejoin/calmRejoin).Truncate(tickEvery), tickEvery)
+}
+
 // Tick is to be called when its time has come, and may be at any time.
 func (c *Coordinator) Tick(now time.Duration) []Action {
 	if now < c.Next() || c.over {
@@ -122,7 +139,11 @@ func (c *Coordinator) Tick(now time.Duration) []Action {
 	}
 	c.stoodStill(now)
 	c.ticked = now
-	out := []Action{c.send(Message{Clock: &Clock{T1: now}})}
+	var out []Action
+	if now-c.asked >= c.askAllEvery() {
+		c.asked = now
+		out = append(out, c.send(Message{Clock: &Clock{T1: now}}))
+	}
 	for _, m := range slices.Clone(c.order) {
 		out = append(out, c.watch(now, m)...)
 	}
@@ -153,13 +174,7 @@ func (c *Coordinator) Handle(now time.Duration, m Message) []Action {
 	if life := lifeOf(m); life != "" && life != w.hello.Life {
 		return append(out, c.reborn(now, w, m)...)
 	}
-	w.heard = now
-	if w.silent && !w.lost {
-		w.silent = false
-		if c.started {
-			c.note(now, w.id, "back after %s: nothing of it is lost if its slices arrive", seconds(c.at(now)-w.since))
-		}
-	}
+	c.hear(now, w, now)
 	if t := m.Clock; t != nil {
 		w.clock.add(t.T1, t.T2, t.T3, now)
 	}

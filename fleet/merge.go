@@ -32,7 +32,13 @@ func (c *Coordinator) HandleSlice(now time.Duration, body []byte) []Action {
 	case taken:
 		c.advance(now)
 	}
+	if c.started { // however old it is, its worker lived when its time was over
+		c.hear(now, w, min(now, c.goAt+c.leg.Times[s.N].To))
+	}
 	out := []Action(nil)
+	if c.stopping != "" && rank(w.phase) < rank(Done) {
+		out = c.lead(now, w)
+	}
 	if w.phase == Done && w.totals != nil && w.got >= w.totals.Slices {
 		out = c.collect(now, w)
 	}

@@ -100,8 +100,8 @@ type Machine struct {
 	NIC        string `json:"nic,omitempty"` // interface and speed
 }
 
-// A Beat says how a worker is. It answers every tick of the coordinator's clock, and comes by itself once a second when there is
-// none.
+// A Beat says how a worker is. It answers the coordinator's clock, comes when something has changed, and by itself when the worker
+// has said nothing for a while, a slice of the second before included.
 type Beat struct {
 	Phase    string        `json:"phase"`
 	Life     string        `json:"life"`

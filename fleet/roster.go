@@ -80,11 +80,29 @@ func (c *Coordinator) stoodStill(now time.Duration) {
 	}
 }
 
-// watch looks at how long a worker has been silent.
+// hear notes that a worker lived at a time, which now may lie back.
+func (c *Coordinator) hear(now time.Duration, m *member, at time.Duration) {
+	m.heard = max(m.heard, at)
+	if !m.silent || m.lost || now-m.heard >= silentAfter {
+		return
+	}
+	m.silent = false
+	if c.started {
+		c.note(now, m.id, "back after %s: nothing of it is lost if its slices arrive", seconds(c.at(now)-m.since))
+	}
+}
+
+// watch looks at how long a worker has been silent, and asks one that begins to be.
 func (c *Coordinator) watch(now time.Duration, m *member) []Action {
 	quiet := now - m.heard
-	if m.lost || m.complete || quiet < silentAfter {
+	if m.lost || m.complete || quiet < quietAfter {
 		return nil
+	}
+	if quiet < silentAfter {
+		if c.asked == now {
+			return nil // with all the others
+		}
+		return []Action{c.send(Message{To: m.id, Clock: &Clock{T1: now}})}
 	}
 	if !m.silent {
 		m.silent, m.since = true, c.at(m.heard)

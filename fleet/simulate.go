@@ -382,7 +382,7 @@ func (x *simulated) slice(n int, at time.Duration, t *Totals) {
 		t.Arrivals += s.Ops()
 		body := Slice{w.cfg.Run, x.id, n, w.leg.Times[n].Stage, w.leg.Times[n].From, w.leg.Times[n].To, time.Second, s}.Encode()
 		x.journal = append(x.journal, body)
-		x.does(func() []Work { return x.Sliced(x.clock(), n, body, 0, .5) })
+		x.does(func() []Work { return x.Sliced(x.clock(), n, w.leg.Times[n].To, body, 0, .5) })
 		x.slice(n+1, at, t)
 	})
 }

@@ -59,6 +59,7 @@ type Worker struct {
 	lag         time.Duration
 	cpu         float64
 	stepped     time.Duration
+	told        time.Duration // stepped, in the last beat
 	chain       chain
 	made        int
 	unstored    map[int]*copied
@@ -88,9 +89,15 @@ func (w *Worker) Run() string { return w.run }
 // Fail says that the worker can't go on.
 func (w *Worker) Fail(now time.Duration, why string) []Work { return w.fail(now, why) }
 
-func (w *Worker) message() Message { return Message{From: w.id, Run: w.run, Beat: w.beat()} }
+func (w *Worker) message(now time.Duration) Message {
+	return Message{From: w.id, Run: w.run, Beat: w.beat(now)}
+}
 
-func (w *Worker) beat() *Beat {
+func (w *Worker) beat(now time.Duration) *Beat {
+	w.told = w.stepped
+	if w.phase == Running || w.phase == Waiting {
+		w.elapsed = max(now-w.goAt, 0)
+	}
 	b := &Beat{
 		Phase: w.phase, Life: w.hello.Life, Elapsed: w.elapsed, Slices: w.made, Unstored: len(w.unstored), Lag: w.lag, CPU: w.cpu,
 		Stepped: w.stepped, Failed: w.failed, Totals: w.totals,
@@ -107,7 +114,7 @@ func (w *Worker) beat() *Beat {
 // tell sends a beat now.
 func (w *Worker) tell(now time.Duration) []Work {
 	w.beaten = now
-	m := w.message()
+	m := w.message(now)
 	if w.phase == Joining {
 		m.Hello = &w.hello
 	}
@@ -129,12 +136,11 @@ func (w *Worker) Tick(now, stepped time.Duration) []Work {
 	}
 	w.ticked = now
 	var out []Work
-	if now >= w.Next() {
+	if set := stepped - w.told; now >= w.Next() || max(set, -set) >= leastStep {
 		out = w.tell(now)
 	}
 	if w.phase == Running || w.phase == Waiting {
-		w.elapsed = max(now-w.goAt, 0)
-		if quiet := now - w.heard; quiet >= time.Duration(w.plan.Rejoin) {
+		if quiet := now - w.heard; quiet >= patience(time.Duration(w.plan.Rejoin)) {
 			out = append(out, w.stop(now, fmt.Sprintf("no word from the coordinator for %s", seconds(quiet)))...)
 		}
 	}
@@ -143,6 +149,10 @@ func (w *Worker) Tick(now, stepped time.Duration) []Work {
 	}
 	return append(out, w.publish(now)...)
 }
+
+// patience is for how long a worker goes on without a word of its coordinator, whose last one may have been due a while before it
+// went away.
+func patience(rejoin time.Duration) time.Duration { return rejoin + calm(rejoin) - tickEvery }
 
 // publish puts those slices into the stream again that it has not confirmed for a while.
 func (w *Worker) publish(now time.Duration) []Work {
@@ -190,7 +200,7 @@ func (w *Worker) Handle(now time.Duration, m Message) []Work {
 		return w.leave(m.Bye, w.phase == Done)
 	case m.Clock != nil:
 		w.beaten = now
-		out := w.message()
+		out := w.message(now)
 		out.Clock = &Clock{T1: m.Clock.T1, T2: now, T3: now}
 		return []Work{{Send: &out}}
 	case m.Plan != nil && w.phase == Joining && w.plan == nil:
@@ -273,12 +283,18 @@ func (w *Worker) Armed(now time.Duration, err error) []Work { return w.next(now,
 // Started says that the load has begun.
 func (w *Worker) Started(now time.Duration) []Work { return w.next(now, Running, nil) }
 
-// Sliced says that a slice was made and is in the worker's own file; late is the p99 of its lateness, cpu what of its cores the
-// worker used.
-func (w *Worker) Sliced(now time.Duration, n int, body []byte, late time.Duration, cpu float64) []Work {
+// Sliced says that a slice, which ends so long after the start, was made and is in the worker's own file; late is the p99 of its
+// lateness, cpu what of its cores the worker used.
+//
+// A slice on its way says that its worker lived when its time was over, so there is no beat beside it, unless one before it may not
+// have arrived.
+func (w *Worker) Sliced(now time.Duration, n int, ends time.Duration, body []byte, late time.Duration, cpu float64) []Work {
 	w.chain.add(body)
 	w.made = n + 1
 	w.lag, w.cpu = late, cpu
+	if len(w.unstored) == 0 {
+		w.beaten = max(w.beaten, w.goAt+ends)
+	}
 	w.unstored[n] = &copied{times: 1, last: now}
 	return []Work{{Publish: &Copy{n, 1}}}
 }

@@ -54,7 +54,7 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 	for {
 		nc, err := nats.Connect(a.URL, options...)
 		if err == nil {
-			js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxUnstored), jetstream.WithPublishAsyncTimeout(5*time.Second))
+			js, err := jetstream.New(nc)
 			if err != nil {
 				nc.Close()
 				return nil, err
@@ -100,9 +100,6 @@ func remoteAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
-
-// maxUnstored bounds the slices that are on their way to the stream.
-const maxUnstored = 256
 
 // The subjects. Before a worker knows its run, it is spoken to by its own name, and asks any run or the one it was told of.
 const subjects = "toll.v1."

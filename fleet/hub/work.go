@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +54,8 @@ type laborer struct {
 	clock   monotonic
 	rules   *fleet.Worker
 	inbox   chan func(now time.Duration) []fleet.Work
+	made    chan made // slices on their way to the file
+	answers string    // what the subjects of the stream's answers begin with
 	journal *Journal
 	fresh   copyOf // what was written last
 	ctx     context.Context
@@ -92,7 +96,7 @@ func Work(ctx context.Context, cfg WorkConfig) error {
 	}
 	defer l.nc.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	w := &laborer{cfg: cfg, line: l, clock: newMonotonic(), ctx: ctx, inbox: make(chan func(time.Duration) []fleet.Work, 1<<10)}
+	w := &laborer{cfg: cfg, line: l, clock: newMonotonic(), ctx: ctx, inbox: make(chan func(time.Duration) []fleet.Work, 1<<10), answers: nats.NewInbox() + "."}
 	defer func() {
 		cancel()
 		w.tasks.Wait()
@@ -105,8 +109,10 @@ func Work(ctx context.Context, cfg WorkConfig) error {
 	}
 	w.rules = fleet.NewWorker(cfg.ID, cfg.Hello, w.clock.now())
 	msgs := make(chan *nats.Msg, 1<<10)
-	if _, err := l.nc.ChanSubscribe(toSubject(cfg.ID), msgs); err != nil {
-		return fmt.Errorf("listening for the coordinator: %w", err)
+	for _, subject := range []string{toSubject(cfg.ID), w.answers + "*"} {
+		if _, err := l.nc.ChanSubscribe(subject, msgs); err != nil {
+			return fmt.Errorf("listening for the coordinator: %w", err)
+		}
 	}
 	cfg.Say("worker %s: looking for a run", cfg.ID)
 	return w.loop(msgs)
@@ -128,11 +134,16 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 		case <-w.ctx.Done():
 			return fmt.Errorf("%w: %w", ErrLeft, context.Cause(w.ctx))
 		case m := <-msgs:
-			if d, err := fleet.Decode(m.Data); err == nil {
+			if n, of := strings.CutPrefix(m.Subject, w.answers); of {
+				w.stored(n, m)
+			} else if d, err := fleet.Decode(m.Data); err == nil {
 				out = w.rules.Handle(w.clock.now(), d)
 			}
 		case f := <-w.inbox:
 			out = f(w.clock.now())
+		case m := <-w.made:
+			out = append(w.sliced(m), w.rules.Tick(w.clock.now(), w.cfg.Stepped())...)
+			timer.Reset(lookLater)
 		case <-timer.C:
 			out = w.rules.Tick(w.clock.now(), w.cfg.Stepped())
 			timer.Reset(lookAround)
@@ -150,8 +161,12 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 	return nil
 }
 
-// lookAround is how often the rules look whether there is something to say or to publish again. The coordinator asks more often.
-const lookAround = 500 * time.Millisecond
+// How often the rules look whether there is something to say or to publish again: by a timer, or with each slice, as long as one
+// comes every second.
+const (
+	lookAround = 500 * time.Millisecond
+	lookLater  = 1200 * time.Millisecond
+)
 
 // later has a task done beside the loop, which then hears of its outcome.
 func (w *laborer) later(task func() func(now time.Duration) []fleet.Work) {
@@ -227,14 +242,7 @@ func (w *laborer) run(at time.Duration) {
 	ctx, stop := context.WithCancel(w.ctx)
 	w.stop = stop
 	a := w.rules.Assignment()
-	slices := make(chan made, a.Slices+1)
-	heard := make(chan struct{})
-	w.tasks.Go(func() {
-		defer close(heard)
-		for m := range slices {
-			w.hear(func(now time.Duration) []fleet.Work { return w.sliced(now, a, m) })
-		}
-	})
+	w.made = make(chan made, a.Slices+1)
 	w.later(func() func(time.Duration) []fleet.Work {
 		defer stop()
 		waitUntil(ctx, w.clock.base, at)
@@ -254,22 +262,24 @@ func (w *laborer) run(at time.Duration) {
 					return // it was stopped before it was over
 				}
 				used := record.ReadCPU()
-				slices <- made{from, s, used - cpu}
+				w.made <- made{from, s, used - cpu}
 				count(&t, s.Shard)
 				from, cpu = from+1, used
 			})
 		}
 		spent := record.ReadMeter().Sub(before)
-		close(slices)
-		<-heard // so that the end of the load is heard of behind its last slice
 		return func(now time.Duration) []fleet.Work {
+			var last []fleet.Work // the end of the load is heard of behind its last slice
+			for len(w.made) > 0 {
+				last = append(last, w.sliced(<-w.made)...)
+			}
 			t.Elapsed, t.Arrivals, t.InFlightMost, t.InFlight, t.Bursts, t.BurstMost = out.Elapsed, out.Arrivals, out.InFlightMost, out.InFlight, out.Bursts, out.BurstMost
 			t.Threads, t.CPU, t.Allocs, t.AllocBytes, t.StartLate = out.Threads, spent.CPU, spent.Allocs, spent.AllocBytes, late
 			if ctx.Err() != nil && err != nil {
 				t.Stopped, err = w.stopped, nil
 			}
 			w.cfg.Say("worker %s: done, handing in", w.cfg.ID)
-			return w.rules.Finished(now, t, err)
+			return append(last, w.rules.Finished(now, t, err)...)
 		}
 	})
 }
@@ -312,7 +322,8 @@ func count(t *fleet.Totals, s *record.Shard) {
 }
 
 // sliced puts a slice into the worker's file and then on its way.
-func (w *laborer) sliced(now time.Duration, a *fleet.Assignment, m made) []fleet.Work {
+func (w *laborer) sliced(m made) []fleet.Work {
+	now, a := w.clock.now(), w.rules.Assignment()
 	s := fleet.Slice{
 		Run: w.rules.Run(), Worker: w.cfg.ID, N: m.n, Stage: m.slice.Stage, From: m.slice.From, To: m.slice.To, CPU: m.cpu, Shard: m.slice.Shard,
 	}
@@ -335,7 +346,7 @@ func (w *laborer) sliced(now time.Duration, a *fleet.Assignment, m made) []fleet
 	if d := (m.slice.To - m.slice.From).Seconds() * float64(max(w.cfg.Hello.Host.GOMAXPROCS, 1)); d > 0 {
 		share = m.cpu.Seconds() / d
 	}
-	return w.rules.Sliced(now, m.n, body, late, share)
+	return w.rules.Sliced(now, m.n, m.slice.To, body, late, share)
 }
 
 // publish puts a slice of the file into the stream, and hears whether it is there.
@@ -356,16 +367,20 @@ func (w *laborer) publish(c fleet.Copy) {
 		id += "/" + strconv.Itoa(c.Time)
 	}
 	m.Header.Set(jetstream.MsgIDHeader, id)
-	ack, err := w.line.js.PublishMsgAsync(m)
-	if err != nil {
-		return // it is tried again
+	m.Reply = w.answers + strconv.Itoa(c.N)
+	w.line.nc.PublishMsg(m) // what is lost is tried again
+}
+
+// stored hears whether slice n is in the stream. What is not is tried again.
+func (w *laborer) stored(n string, m *nats.Msg) {
+	var answer struct {
+		Stream string          `json:"stream"`
+		Error  json.RawMessage `json:"error"`
 	}
-	w.tasks.Go(func() {
-		select {
-		case <-ack.Ok():
-			w.hear(func(time.Duration) []fleet.Work { w.rules.Stored(c.N); return nil })
-		case <-ack.Err():
-		case <-w.ctx.Done():
-		}
-	})
+	if json.Unmarshal(m.Data, &answer) != nil || answer.Stream == "" || answer.Error != nil {
+		return
+	}
+	if i, err := strconv.Atoi(n); err == nil {
+		w.rules.Stored(i)
+	}
 }
