@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"toll/fleet/hub"
 )
 
 // The exit codes of every verb.
@@ -111,6 +113,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 			code = int(e)
 		}
 	}()
+	hub.LeaveUsage()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := &streams{stdin, stdout, stderr}

@@ -51,7 +51,11 @@ func Conduct(ctx context.Context, a Access, cfg fleet.Config) (*Conductor, error
 	if err := CheckName(cfg.Run); err != nil {
 		return nil, err
 	}
-	l, err := dial(ctx, a, "toll coordinator", 10*time.Second)
+	pings := pingQuiet
+	if a.Server != nil {
+		pings = pingRarely
+	}
+	l, err := dial(ctx, a, "toll coordinator", 10*time.Second, pings)
 	if err != nil {
 		return nil, err
 	}

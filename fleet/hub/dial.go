@@ -28,11 +28,18 @@ type line struct {
 	js jetstream.JetStream
 }
 
+// How often the other side of a line is asked whether it is there: of one that nothing may come over for a while; of one that is
+// looked after otherwise, or lies within this process.
+const (
+	pingQuiet  = 3 * time.Second
+	pingRarely = 2 * time.Minute
+)
+
 // dial connects; the server must answer within so long. Later it is tried again for as long as the line is open.
-func dial(ctx context.Context, a Access, name string, first time.Duration) (*line, error) {
+func dial(ctx context.Context, a Access, name string, first, pings time.Duration) (*line, error) {
 	options := []nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.PingInterval(3 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
+		nats.PingInterval(pings), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
 		nats.ReconnectBufSize(-1), // what can't be sent is not kept: it would be old when it can
 		nats.NoEcho(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what a slow reader lost is told again
@@ -74,6 +81,19 @@ func dial(ctx context.Context, a Access, name string, first time.Duration) (*lin
 		}
 	}
 }
+
+// probe finds out whether the server is still at the other end, and connects anew when it does not answer in time.
+func (l *line) probe() {
+	if err := l.nc.FlushTimeout(probeFor); errors.Is(err, nats.ErrTimeout) {
+		l.nc.ForceReconnect() // which fails when the line is closed, and then nobody needs it
+	}
+}
+
+// A line over which nothing came for so long is probed, and given up when there is no answer within so long.
+const (
+	probeAfter = 4 * time.Second
+	probeFor   = 3 * time.Second
+)
 
 // refused says why the two sides don't take each other; empty where it may help to try again.
 func refused(a Access, err error) string {

@@ -61,6 +61,9 @@ type laborer struct {
 	ctx     context.Context
 	tasks   sync.WaitGroup
 
+	came    time.Duration // when something last came over the line, or it was found to be well
+	probing bool
+
 	stop    context.CancelFunc // of the load
 	stopped string             // why the load ends early
 	bye     *fleet.Farewell
@@ -90,7 +93,7 @@ func Work(ctx context.Context, cfg WorkConfig) error {
 		cfg.Patience = time.Minute
 	}
 	cfg.Hello.Life = drawn()
-	l, err := dial(ctx, cfg.Access, "toll worker "+cfg.ID, cfg.Patience)
+	l, err := dial(ctx, cfg.Access, "toll worker "+cfg.ID, cfg.Patience, pingRarely)
 	if err != nil {
 		return err
 	}
@@ -134,6 +137,7 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 		case <-w.ctx.Done():
 			return fmt.Errorf("%w: %w", ErrLeft, context.Cause(w.ctx))
 		case m := <-msgs:
+			w.came = w.clock.now()
 			if n, of := strings.CutPrefix(m.Subject, w.answers); of {
 				w.stored(n, m)
 			} else if d, err := fleet.Decode(m.Data); err == nil {
@@ -142,10 +146,10 @@ func (w *laborer) loop(msgs chan *nats.Msg) error {
 		case f := <-w.inbox:
 			out = f(w.clock.now())
 		case m := <-w.made:
-			out = append(w.sliced(m), w.rules.Tick(w.clock.now(), w.cfg.Stepped())...)
+			out = append(w.sliced(m), w.look()...)
 			timer.Reset(lookLater)
 		case <-timer.C:
-			out = w.rules.Tick(w.clock.now(), w.cfg.Stepped())
+			out = w.look()
 			timer.Reset(lookAround)
 		}
 		w.do(out, msgs)
@@ -167,6 +171,19 @@ const (
 	lookAround = 500 * time.Millisecond
 	lookLater  = 1200 * time.Millisecond
 )
+
+// look sees whether there is something to say, and whether the line is well.
+func (w *laborer) look() []fleet.Work {
+	now := w.clock.now()
+	if !w.probing && now-w.came >= probeAfter {
+		w.probing = true
+		w.later(func() func(time.Duration) []fleet.Work {
+			w.line.probe()
+			return func(now time.Duration) []fleet.Work { w.came, w.probing = now, false; return nil }
+		})
+	}
+	return w.rules.Tick(now, w.cfg.Stepped())
+}
 
 // later has a task done beside the loop, which then hears of its outcome.
 func (w *laborer) later(task func() func(now time.Duration) []fleet.Work) {
