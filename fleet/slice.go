@@ -36,9 +36,12 @@ const sliceMagic = "tfs1"
 // ErrSlice is why bytes are no slice.
 var ErrSlice = errors.New("not a slice")
 
-// Encode returns the slice's bytes: the magic, the two names with their lengths, the numbers as varints, the shard.
-func (s Slice) Encode() []byte {
-	b := []byte(sliceMagic)
+// Encode returns the slice's bytes.
+func (s Slice) Encode() []byte { return s.AppendBinary(nil) }
+
+// AppendBinary appends the slice's bytes: the magic, the two names with their lengths, the numbers as varints, the shard.
+func (s Slice) AppendBinary(b []byte) []byte {
+	b = append(b, sliceMagic...)
 	for _, name := range []string{s.Run, s.Worker} {
 		b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
 	}

@@ -16,6 +16,7 @@ import (
 // A Journal is the file in which a worker keeps its slices: each as its length (4 bytes, big-endian), its CRC-32C and its bytes.
 type Journal struct {
 	file *os.File
+	buf  []byte  // of the last slice, head and bytes
 	at   []int64 // where each slice's bytes begin
 	size []int
 	sums []uint32
@@ -41,15 +42,16 @@ func (j *Journal) Name() string { return j.file.Name() }
 
 // Append adds the next slice.
 func (j *Journal) Append(body []byte) error {
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
-	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(body, castagnoli))
-	if _, err := j.file.WriteAt(append(head, body...), j.end); err != nil {
+	sum := crc32.Checksum(body, castagnoli)
+	j.buf = binary.BigEndian.AppendUint32(j.buf[:0], uint32(len(body)))
+	j.buf = append(binary.BigEndian.AppendUint32(j.buf, sum), body...)
+	if _, err := j.file.WriteAt(j.buf, j.end); err != nil {
 		return fmt.Errorf("the worker's file: %w", err)
 	}
-	j.at = append(j.at, j.end+int64(len(head)))
+	j.end += int64(len(j.buf))
+	j.at = append(j.at, j.end-int64(len(body)))
 	j.size = append(j.size, len(body))
-	j.sums = append(j.sums, crc32.Checksum(body, castagnoli))
-	j.end += int64(len(head) + len(body))
+	j.sums = append(j.sums, sum)
 	return nil
 }
 

@@ -58,6 +58,7 @@ type laborer struct {
 	answers string    // what the subjects of the stream's answers begin with
 	journal *Journal
 	fresh   copyOf // what was written last
+	buf     []byte // its bytes lie in it
 	ctx     context.Context
 	tasks   sync.WaitGroup
 
@@ -344,7 +345,8 @@ func (w *laborer) sliced(m made) []fleet.Work {
 	s := fleet.Slice{
 		Run: w.rules.Run(), Worker: w.cfg.ID, N: m.n, Stage: m.slice.Stage, From: m.slice.From, To: m.slice.To, CPU: m.cpu, Shard: m.slice.Shard,
 	}
-	body := s.Encode()
+	w.buf = s.AppendBinary(w.buf[:0])
+	body := w.buf
 	if len(body) > fleet.MaxSlice {
 		return w.rules.Fail(now, fmt.Sprintf("slice %d has %d bytes; at most %d", m.n, len(body), fleet.MaxSlice))
 	}

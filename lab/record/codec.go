@@ -64,19 +64,43 @@ func (h *Hist) append(dst []byte) []byte {
 		return dst
 	}
 	buckets := 0
-	for range h.all() {
-		buckets++
+	for _, o := range h.octave {
+		if o == nil {
+			continue
+		}
+		for _, n := range o {
+			if n != 0 {
+				buckets++
+			}
+		}
 	}
 	for _, v := range []int64{h.sum, h.min, h.max, int64(buckets)} {
 		dst = binary.AppendUvarint(dst, uint64(v))
 	}
+	dst = slices.Grow(dst, 2*buckets) // most are two bytes
 	last := 0
-	for i, n := range h.all() {
-		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(i-last)), uint64(n))
-		last = i
+	for at, o := range h.octave {
+		if o == nil {
+			continue
+		}
+		for i, n := range o {
+			if n == 0 {
+				continue
+			}
+			distance := at<<subBits + i - last
+			last += distance
+			if uint64(distance|int(n)) < oneByte {
+				dst = append(dst, byte(distance), byte(n))
+			} else {
+				dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(distance)), uint64(n))
+			}
+		}
 	}
 	return dst
 }
+
+// oneByte is what a varint of one byte is below.
+const oneByte = 1 << 7
 
 // ParseShard decodes what AppendBinary wrote, all of b. Every error is an ErrEncoding.
 func ParseShard(b []byte) (*Shard, error) {
@@ -123,6 +147,15 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) number(what string, most int64) int64 {
+	if p.err == nil && len(p.rest) > 0 && p.rest[0] < oneByte && int64(p.rest[0]) <= most { // as most are
+		v := p.rest[0]
+		p.rest = p.rest[1:]
+		return int64(v)
+	}
+	return p.long(what, most)
+}
+
+func (p *parser) long(what string, most int64) int64 {
 	if p.err != nil {
 		return 0
 	}
