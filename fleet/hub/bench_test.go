@@ -1,8 +1,12 @@
 package hub_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -11,6 +15,7 @@ import (
 
 	"toll/fleet"
 	"toll/fleet/hub"
+	"toll/lab/load"
 	"toll/lab/record"
 )
 
@@ -72,4 +77,86 @@ func BenchmarkSliceThroughTheStream(b *testing.B) {
 	}
 	b.ReportMetric(float64((record.ReadCPU()-before).Microseconds())/float64(n), "cpu-µs/slice")
 	b.ReportMetric(float64(len(body)), "B/slice")
+}
+
+// stillWorker is the variable that makes this program a worker that calls nothing: the URL of its coordinator's server.
+const stillWorker = "TOLL_TEST_STILL_WORKER"
+
+// A still generator delivers slices as a busy one does, and calls nothing. It writes what its process used to w.
+type still struct {
+	maker
+	w io.Writer
+}
+
+func (g *still) Run(ctx context.Context, deliver func(load.Slice)) (load.Outcome, error) {
+	all := load.NewSheet(g.local).Slices()
+	for i := range all {
+		all[i].Shard = busySlice(5000)
+	}
+	begin := time.Now()
+	var first time.Duration
+	for i, s := range all {
+		select {
+		case <-ctx.Done():
+			return load.Outcome{}, ctx.Err()
+		case <-time.After(time.Until(begin.Add(s.To))):
+		}
+		if i == 0 { // what the start cost is not the question
+			first = record.ReadCPU()
+		}
+		deliver(s)
+	}
+	time.Sleep(100 * time.Millisecond)
+	fmt.Fprintln(g.w, int64(record.ReadCPU()-first)/int64(len(all)))
+	return load.Outcome{Elapsed: time.Since(begin)}, nil
+}
+
+// workStill works, and ends the program.
+func workStill(url string) {
+	hub.LeaveUsage()
+	dir, err := os.MkdirTemp("", "toll-still")
+	if err == nil {
+		err = hub.Work(context.Background(), hub.WorkConfig{Access: hub.Access{URL: url}, ID: "still", Dir: dir, Generator: &still{w: os.Stdout}, Hello: fleet.Hello{Host: fleet.Machine{GOMAXPROCS: 2}}})
+	}
+	os.RemoveAll(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// What a worker pays in a second for its coordinator: the CPU time of a process that does everything a worker does but call. Each
+// wakes a process that sleeps, which is dearer than a word to one that is busy.
+func BenchmarkStillWorker(b *testing.B) {
+	var sum time.Duration
+	n := 0
+	for b.Loop() {
+		srv, err := hub.StartServer(hub.ServerConfig{Store: b.TempDir(), Token: token})
+		if err != nil {
+			b.Fatal(err)
+		}
+		url := "nats://" + token + "@" + srv.Addr()
+		c, err := hub.Conduct(b.Context(), hub.Access{URL: url}, fleet.Config{Run: fmt.Sprint("still-", n), Plan: []byte("12 seconds"), Settings: settings(12), Workers: 1, Seed: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.Stderr = append(os.Environ(), stillWorker+"="+url), os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		var d time.Duration
+		if _, err := fmt.Sscan(string(out), &d); err != nil {
+			b.Fatal(err)
+		}
+		if r, err := c.Wait(b.Context()); err != nil || r.Verdict.Word != fleet.Complete {
+			b.Fatal(r.Verdict, err)
+		}
+		c.Close()
+		srv.Close()
+		sum, n = sum+d, n+1
+	}
+	b.ReportMetric(float64(sum.Microseconds())/float64(n), "cpu-µs/s")
 }

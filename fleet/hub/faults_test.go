@@ -27,6 +27,9 @@ func (r *rig) wants(out *fleet.Report, verdict, event string) {
 
 // TestMain lets the tests of this package run side by side: they wait, they do not compute.
 func TestMain(m *testing.M) {
+	if url := os.Getenv(stillWorker); url != "" {
+		workStill(url)
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
