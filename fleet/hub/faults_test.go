@@ -258,6 +258,19 @@ func TestAPartitionThatHealsLosesNothing(t *testing.T) {
 	r.wants(out, "complete", "back after")
 }
 
+// Faults 5 and 6: a connection that looks well and carries nothing any more is given up by the worker, which asks when nothing comes.
+func TestALineThatIsDeadIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r, c := begin(t, 2, 13, nil)
+	p := newTube(t, r.addr)
+	r.join(nil)
+	r.join(func(cfg *hub.WorkConfig) { cfg.URL = "nats://" + token + "@" + p.addr })
+	r.after(c, 1500*time.Millisecond, p.kill)
+	out := r.wait(c)
+	r.wants(out, "complete", "w2: lost at")
+	r.wants(out, "complete", "w2: back after")
+}
+
 func TestAWorkerOfAnotherBuildIsRefused(t *testing.T) {
 	t.Parallel()
 	r, c := begin(t, 1, 3, func(cfg *fleet.Config) { cfg.Build.Version = "v2" })

@@ -209,6 +209,8 @@ type tube struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	cut  bool // guarded by mu
+	made int  // guarded by mu: connections so far
+	dead int  // guarded by mu: so many of them, the first ones, carry nothing any more
 }
 
 func newTube(t *testing.T, to string) *tube {
@@ -231,9 +233,13 @@ func newTube(t *testing.T, to string) *tube {
 				a.Close()
 				continue
 			}
+			p.mu.Lock()
+			n := p.made
+			p.made++
+			p.mu.Unlock()
 			for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 				go func() {
-					io.Copy(way[1], gated{way[0], p})
+					io.Copy(way[1], gated{way[0], p, n})
 					way[0].Close()
 					way[1].Close()
 				}()
@@ -250,9 +256,17 @@ func (p *tube) set(cut bool) {
 	p.cond.Broadcast()
 }
 
+// kill lets the connections that there are carry nothing any more; new ones do.
+func (p *tube) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = p.made
+}
+
 type gated struct {
 	net.Conn
-	tube *tube
+	tube   *tube
+	number int
 }
 
 func (g gated) Read(b []byte) (int, error) {
@@ -262,5 +276,19 @@ func (g gated) Read(b []byte) (int, error) {
 	for g.tube.cut {
 		g.tube.cond.Wait()
 	}
+	if g.number < g.tube.dead && err == nil {
+		return g.swallow(b)
+	}
 	return n, err
+}
+
+// swallow reads for as long as something comes, and passes none of it on. The tube's lock is held.
+func (g gated) swallow(b []byte) (int, error) {
+	g.tube.mu.Unlock()
+	defer g.tube.mu.Lock()
+	for {
+		if _, err := g.Conn.Read(b); err != nil {
+			return 0, err
+		}
+	}
 }
