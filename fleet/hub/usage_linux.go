@@ -12,8 +12,8 @@ import (
 //go:linkname usageFile github.com/nats-io/nats-server/v2/server/pse.procStatFile
 var usageFile string
 
-// LeaveUsage ends the server package's look at its own process once a second, which costs more than everything else that a worker
-// does for its coordinator in that second (docs/decisions/0103). It is to be called when a program begins: the first look comes
+// LeaveUsage ends the server package's look at its own process once a second, which costs nearly as much as a worker's word to its
+// server (docs/decisions/0103). It is to be called when a program begins: the first look comes
 // after a second. The name only loses its last letter, so that whoever reads it meanwhile finds the old one or the new.
 //
 //go:norace
